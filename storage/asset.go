@@ -11,8 +11,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// MadeBy finds the account's completed task that made the asset with the vendor's id. Returns
-// KindNotFound, also for an asset of another account.
+// MadeBy finds the account's completed task that made the asset with the vendor's id, and the
+// asset's position among the task's assets of that kind. The primary key of the table assets
+// serves the search. Returns KindNotFound, also for an asset of another account, and for an
+// asset whose task was erased or removed.
 func (s *Store) MadeBy(
 	ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string,
 ) (mediagate.MadeAt, error) {
@@ -24,9 +26,9 @@ func (s *Store) MadeBy(
 	return *made, nil
 }
 
-// noteAssets stores the assets of a task that later requests may name by the vendor's ids. If
-// two tasks have the same asset, the first task keeps it: the vendor showed it to the second
-// task without making it again.
+// noteAssets stores the assets of a task that later requests may name by the vendor's ids. It
+// runs in the transaction that completes the task. If two tasks have the same asset, the first
+// task keeps it: the vendor showed it to the second task without making it again.
 func noteAssets(tx *gorm.DB, of mediagate.Task) error {
 	ids := of.Made.IDs(of.Results)
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
@@ -34,6 +36,8 @@ func noteAssets(tx *gorm.DB, of mediagate.Task) error {
 		for position, id := range slices.Backward(ids[kind]) { // of an id that occurs twice, the first position
 			positions[id] = position
 		}
+		// An empty id belongs to a song without a file, which later requests cannot use. Its place
+		// in the list still counts, so the positions of the other songs stay right.
 		delete(positions, "")
 		// Sorted, so that two tasks with the same assets do not deadlock.
 		for _, id := range slices.Sorted(maps.Keys(positions)) {

@@ -13,16 +13,20 @@ import (
 )
 
 // attemptRow is the row of an attempt: the attempt, and the columns that are derived from it.
-// The document holds every field without a column. Only noteVendorCharge writes the columns
-// of the vendor's charge.
+// The document holds every field without a column. The columns of the vendor's charge are not
+// part of it: noteVendorCharge writes them, and CountVendorCharges marks them as counted.
 type attemptRow struct {
 	task.Attempt
+	// AccountID is the account of the task. With this copy, the index attempts_abandoned_account
+	// finds the abandoned attempts of an account without its tasks.
 	AccountID string
 	JobID     string // the vendor's id of the job
 	Succeeded bool   // whether its outcome is a success
 	Document  document
 }
 
+// columns lists the columns of the table attempts with the addresses of their values. The order
+// counts only within a statement: reads and inserts both take their columns from this list.
 func (r *attemptRow) columns() []column {
 	return []column{
 		{"task_id", &r.TaskID},
@@ -43,8 +47,9 @@ func (r *attemptRow) columns() []column {
 	}
 }
 
-// newAttemptRow returns the row of a task's attempt. Where the task is erased, allowed removes
-// what must not be stored.
+// newAttemptRow returns the row of a task's attempt. Where the task or its inputs are erased,
+// allowed removes what must not be stored. Every write of an attempt's document goes through
+// newAttemptRow, so a report that comes after the erasure cannot bring the erased words back.
 func newAttemptRow(t mediagate.Task, a task.Attempt) (r attemptRow, err error) {
 	r.Attempt = allowed(t, a)
 	r.TaskID, r.AccountID = t.ID, t.AccountID
@@ -54,7 +59,8 @@ func newAttemptRow(t mediagate.Task, a task.Attempt) (r attemptRow, err error) {
 	return r, err
 }
 
-// attempt returns the attempt. With an error, it returns the parts that can be read.
+// attempt returns the attempt. With an error, it returns the parts that can be read: the fields
+// that have columns.
 func (r attemptRow) attempt() (task.Attempt, error) {
 	a := r.Attempt
 	err := fromJSON("attempts.document", r.Document, &a)
@@ -66,7 +72,8 @@ func (r attemptRow) attempt() (task.Attempt, error) {
 	return a, err
 }
 
-// polledAttempt is an attempt's row with its await row.
+// polledAttempt is an attempt's row with its await row. If Polled is false, there is no await
+// row, and Poll is zero.
 type polledAttempt struct {
 	attemptRow
 	Polled bool
@@ -83,16 +90,26 @@ func (r *polledAttempt) columns() []column {
 }
 
 // loadAttempts reads the last attempt of a task and the attempts with the given numbers, in the
-// order of their numbers.
+// order of their numbers. Together they are all that an event needs: a task may have many
+// attempts, and a change must not read them all.
+//
+// The lock of the task's row protects the attempts, but not the await rows: the poller claims
+// and releases those without the task's lock, and a hint writes them too. So the await row may
+// change between this read and the commit. saveAwait allows for that.
 func (s *Store) loadAttempts(tx *gorm.DB, st *task.State, named []int) error {
 	numbers, err := jsonText(append([]int{}, named...)) // an empty list, not null
 	if err != nil {
 		return err
 	}
+	// The numbers are one parameter, so that one prepared statement serves lists of any length.
 	list := "(SELECT CAST(value AS integer) FROM json_array_elements_text(CAST(? AS json)))"
 	if s.lite {
 		list = "(SELECT value FROM json_each(?))"
 	}
+	// The primary keys of attempts and awaits serve the statement. After the columns of the attempt
+	// come those of its await row, in the order of polledAttempt. A released row keeps the time of
+	// its last claim, so claimed_at counts only while there is a claim. The last column is Again: a
+	// hint came after the claim, so the answer that the claim will bring may be too old (D8).
 	var rows []polledAttempt
 	if err := read(tx, &rows, "SELECT "+columnsOf[attemptRow]().of("a")+`,
 			w.task_id IS NOT NULL,
@@ -113,13 +130,17 @@ func (s *Store) loadAttempts(tx *gorm.DB, st *task.State, named []int) error {
 		if r.Polled {
 			a.Await = &r.Poll
 		}
+		// One document that cannot be decoded makes the whole state Unreadable: the task then only
+		// parks and ends, and no event is applied to half of an attempt.
 		st.Unreadable = st.Unreadable || err != nil
 		st.Attempts = append(st.Attempts, a)
 	}
 	return nil
 }
 
-// saveAttempts writes the attempts that differ between two states, and their await rows.
+// saveAttempts writes the attempts that differ between two states, and their await rows. An
+// attempt is written before its await row, which refers to it by a foreign key. The vendor's
+// charge is stored apart from the attempt's columns, since only the first charge counts.
 func (s *Store) saveAttempts(tx *gorm.DB, before, after *task.State, effects task.Effects, now time.Time) error {
 	for _, a := range after.Attempts {
 		old := before.Attempt(a.N)
@@ -142,7 +163,7 @@ func (s *Store) saveAttempts(tx *gorm.DB, before, after *task.State, effects tas
 }
 
 // saveAttempt inserts an attempt of the task, or updates the columns that differ from the old
-// one.
+// one. The primary key (task_id, n) refuses a second attempt with the same number (D3).
 func saveAttempt(tx *gorm.DB, t mediagate.Task, old *task.Attempt, a task.Attempt) error {
 	is, err := newAttemptRow(t, a)
 	if err != nil {
@@ -158,6 +179,7 @@ func saveAttempt(tx *gorm.DB, t mediagate.Task, old *task.Attempt, a task.Attemp
 	return updateAttempt(tx, t.ID, a.N, differing(was, is))
 }
 
+// updateAttempt writes changed columns of an attempt. The caller has locked the task's row.
 func updateAttempt(tx *gorm.DB, taskID string, n int, changes map[string]any) error {
 	if len(changes) == 0 {
 		return nil
@@ -165,7 +187,9 @@ func updateAttempt(tx *gorm.DB, taskID string, n int, changes map[string]any) er
 	return tx.Table("attempts").Where("task_id = ? AND n = ?", taskID, n).Updates(changes).Error
 }
 
-// attemptsOf returns the numbers of the attempts that the events name.
+// attemptsOf returns the numbers of the attempts that the events name: each event about an
+// attempt has its number in a field N, its own or that of an embedded Sending. The loaded state
+// must have these attempts, and the last one is always loaded.
 func attemptsOf(events []task.Event) []int {
 	numbers := []int{}
 	for _, e := range events {
@@ -176,7 +200,8 @@ func attemptsOf(events []task.Event) []int {
 	return numbers
 }
 
-// Attempts reads all attempts of a task, the first one first.
+// Attempts reads all attempts of a task, the first one first. It locks nothing, and reads no
+// await rows: Attempt.Await is nil.
 func (s *Store) Attempts(ctx context.Context, taskID string) ([]task.Attempt, error) {
 	rows, err := readAttempts(s.on(ctx), "WHERE a.task_id = ? ORDER BY a.n", taskID)
 	if err != nil {
@@ -185,7 +210,7 @@ func (s *Store) Attempts(ctx context.Context, taskID string) ([]task.Attempt, er
 	return convertAll(rows, attemptRow.attempt)
 }
 
-// Attempt reads one attempt. Returns KindNotFound.
+// Attempt reads one attempt, without its await row. Returns KindNotFound.
 func (s *Store) Attempt(ctx context.Context, taskID string, n int) (task.Attempt, error) {
 	rows, err := readAttempts(s.on(ctx), "WHERE a.task_id = ? AND a.n = ?", taskID, n)
 	if err != nil {
@@ -198,7 +223,11 @@ func (s *Store) Attempt(ctx context.Context, taskID string, n int) (task.Attempt
 }
 
 // Producer reads the attempt that made the results of a completed task. Returns KindNotFound
-// where there is none.
+// where there is none, for example after the task was erased.
+//
+// Several attempts of a task may have succeeded: after a reroute, the late success of the old
+// attempt is only recorded (D9). Its files are not copied. So the producer is the newest
+// successful attempt whose files are in the bucket.
 func (s *Store) Producer(ctx context.Context, taskID string) (task.Attempt, error) {
 	rows, err := readAttempts(s.on(ctx), `JOIN tasks t ON t.id = a.task_id
 		WHERE a.task_id = ? AND t.status = 'completed' AND a.succeeded
@@ -214,7 +243,9 @@ func (s *Store) Producer(ctx context.Context, taskID string) (task.Attempt, erro
 	return task.Attempt{}, notFound("attempt", taskID)
 }
 
-// Refusals counts the attempts of a task that were rejected, by channel.
+// Refusals counts the attempts of a task that were rejected, by channel. A channel that has
+// rejected none is not in the map. The next attempt tries the channels with the fewest refusals
+// first.
 func (s *Store) Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error) {
 	var rows []struct {
 		Channel string
@@ -231,7 +262,8 @@ func (s *Store) Refusals(ctx context.Context, taskID string) (byChannel map[stri
 	return byChannel, nil
 }
 
-// readAttempts reads the rows of attempts a that the rest of the statement selects.
+// readAttempts reads the rows of attempts a that the rest of the statement selects. The rest
+// begins after the table's name: with a JOIN, or with WHERE.
 func readAttempts(db *gorm.DB, which string, args ...any) (rows []attemptRow, err error) {
 	err = read(db, &rows, "SELECT "+columnsOf[attemptRow]().of("a")+" FROM attempts a "+which, args...)
 	return rows, err
@@ -245,12 +277,19 @@ func readAttempts(db *gorm.DB, which string, args ...any) (rows []attemptRow, er
 
 // abandoned selects the abandoned attempts l of cancelled tasks lt of an account. Attempts that
 // an operator stopped do not count: it is not the client's doing that their jobs run on.
+//
+// what is the selected expression. account is an expression too: a parameter, or the column of
+// an outer statement. The partial index attempts_abandoned_account serves the condition. The
+// subquery lacks its closing parenthesis, so that callers can add conditions.
 func abandoned(what, account string) string {
 	return "(SELECT " + what + ` FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
 		WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id = ` + account
 }
 
 const (
+	// These are the expressions for the parameter what. The cost of a job is its task's hold, by
+	// our prices. PostgreSQL's sum of bigints is a numeric, and NULL without rows: hence CAST and
+	// COALESCE.
 	abandonedJobs = "COUNT(*)"
 	abandonedCost = "CAST(COALESCE(SUM(lt.hold), 0) AS bigint)"
 )
@@ -269,7 +308,13 @@ func (s *Store) Abandoned(ctx context.Context, accountID string) (mediagate.Aban
 }
 
 // checkUnpaid refuses a submit while the cost of the account's abandoned jobs is above its
-// limit. Returns KindRateLimited.
+// limit. Returns KindRateLimited. It only explains a refusal: the statement that takes the hold
+// has decided under the lock of the account's row (submission.able). If the cost has fallen
+// since, checkUnpaid returns nil, and the caller tries the hold again.
+//
+// Example: with a limit of 10.00, a client submits ten tasks of 1.20 each at a vendor that
+// cannot stop jobs, and cancels them all. The abandoned jobs come to 12.00, so the next submit
+// is refused until two of them have ended.
 func (s *Store) checkUnpaid(ctx context.Context, account accountRow) error {
 	limit := account.limits().Or(s.defaults).Unpaid
 	if limit == nil {

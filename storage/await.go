@@ -12,13 +12,16 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// claimedRow is an await row, before the vendor's reference is decoded.
+// claimedRow is an await row, before the vendor's reference is decoded. Ref hides the field of
+// mediagate.Await.
 type claimedRow struct {
 	mediagate.Await
 	Ref document
 }
 
-// claimedColumns are the columns of a claimedRow.
+// claimedColumns are the columns of a claimedRow: the fields of mediagate.Await in their order,
+// then the reference. The column expected_us has microseconds, and a time.Duration nanoseconds.
+// The model is in the task's row; pollers read it without a lock.
 const claimedColumns = `awaits.task_id,
 	awaits.n,
 	awaits.channel,
@@ -36,19 +39,30 @@ const claimedColumns = `awaits.task_id,
 
 // saveAwait inserts, updates or deletes the attempt's await row. An erased task gets no row,
 // since nothing may name its job.
+//
+// The caller holds the lock of the task's row, but the poller writes await rows without it. So
+// the row may have been claimed or released since the state was loaded. Each case below is
+// right for whatever the row has become.
 func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after *task.State) (err error) {
 	switch is := a.Await; {
 	case is == nil && was == nil:
 	case is == nil:
+		// The polling is over. If a poller is asking right now, it will find no row: of its answer
+		// only an end still counts.
 		_, err = exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", after.ID, a.N)
 	case was == nil && !after.ErasedAt.IsZero():
 	case was == nil:
 		return insertAwait(tx, a, after)
 	case *is == *was:
 	case is.Claim == was.Claim:
+		// An event wants the job polled now, for example the last poll at the deadline (D10). If
+		// the row is claimed, hinted_at makes its release set the next poll to this time.
 		_, err = exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
 			at(is.NextPollAt), at(s.clock()), after.ID, a.N)
 	default: // the poller releases the row; a hint may have come since the row was read (D8)
+		// If no row matches, a newer epoch has taken the row over, or its lease has ended and the
+		// row was claimed again. The newer claim then sets the time. The vendor has answered with a
+		// state of the job, so the count of answers without one begins anew.
 		next := at(is.NextPollAt)
 		_, err = exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0,
 				next_poll_at = CASE WHEN hinted_at > claimed_at AND hinted_at < ? THEN hinted_at
@@ -58,6 +72,9 @@ func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after *t
 	return err
 }
 
+// insertAwait inserts the await row of an accepted attempt. The transaction that stores the
+// vendor's id also inserts this row, so a crash between the two cannot leave a job without
+// polls.
 func insertAwait(tx *gorm.DB, a task.Attempt, after *task.State) error {
 	ref, err := jsonText(a.Ref)
 	if err != nil {
@@ -72,7 +89,13 @@ func insertAwait(tx *gorm.DB, a task.Attempt, after *task.State) error {
 }
 
 // BeginEpoch begins a new epoch of the channel's polling and returns its number. Pollers of
-// earlier epochs are fenced: they can claim no more rows.
+// earlier epochs are fenced: they can claim no more rows, and take part in no grants of slots.
+// Every start of a poller calls BeginEpoch first (D8).
+//
+// Example: worker A polls with epoch 7 and loses its connection to Temporal. Temporal starts
+// the poller again on worker B, which begins epoch 8. B may claim at once the rows that A has
+// claimed. From B's claim of a row on, A's answer for that row changes nothing, unless the job
+// has ended.
 func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 	row, err := one[struct{ Epoch int64 }](s.on(ctx), `INSERT INTO channels (name, epoch) VALUES (?, 1)
 		ON CONFLICT (name) DO UPDATE SET epoch = channels.epoch + 1 RETURNING epoch`, channel)
@@ -86,16 +109,21 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 // commits before it returns (D8). It is event Claimed of package task for many rows.
 //
 // A row can be claimed if it has no claim, if its lease has ended, or if its claim is of an
-// earlier epoch, whose results are then refused. ClaimDue leaves out a row that cannot be
-// read: the row becomes due again after the lease, until it is mended or its task's time is
-// over. Returns KindConflict with code fenced when a newer epoch has begun.
+// earlier epoch, whose results are then refused. ClaimDue leaves out a row that cannot be read:
+// the row becomes due again after the lease, until it is mended or its task's time is over.
+// Returns KindConflict with code fenced when a newer epoch has begun.
+//
+// claim is the token of this claim, and lease the time that the caller has to ask and to store
+// the answers. If the caller dies, the rows are claimed again after the lease, or earlier by a
+// new epoch. The vendor is then asked twice at worst.
 func (s *Store) ClaimDue(
 	ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int,
 ) ([]mediagate.Await, error) {
 	now := s.clock()
 	var rows []claimedRow
 	err := s.write(ctx, "claim due rows", func(tx *gorm.DB) error {
-		// The share lock keeps a new epoch from beginning before this commits.
+		// The share lock keeps a new epoch from beginning before this commits. So once the new
+		// epoch has begun, no earlier one claims a row.
 		current, err := one[struct{ Epoch int64 }](tx,
 			"SELECT epoch FROM channels WHERE name = ?"+s.lock("FOR SHARE"), channel)
 		if err != nil {
@@ -104,6 +132,9 @@ func (s *Store) ClaimDue(
 		if current == nil || current.Epoch != epoch {
 			return fenced(channel)
 		}
+		// The index awaits_due finds the due rows in their order. SKIP LOCKED passes over rows that
+		// a hint or a task's change is writing right now: the next claim gets them. MATERIALIZED
+		// makes PostgreSQL select and lock the rows once, within the limit.
 		rows = nil
 		return read(tx, &rows, `WITH due AS MATERIALIZED (
 				SELECT task_id, n FROM awaits
@@ -134,6 +165,7 @@ func (s *Store) ClaimDue(
 	return due, nil
 }
 
+// fenced returns the error of a poller whose epoch is over. The poller ends.
 func fenced(channel string) error {
 	return &mediagate.Error{
 		Kind:    mediagate.KindConflict,
@@ -143,7 +175,9 @@ func fenced(channel string) error {
 }
 
 // AwaitStats counts a channel's await rows and returns the time when the next unclaimed row is
-// due, zero if there is none.
+// due, zero if there is none. A claimed row counts as unclaimed once its lease has ended. Both
+// subqueries use the index awaits_due, and the second one reads rows only up to the first that
+// is unclaimed. Pollers call it several times a second, so it takes no lock.
 func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error) {
 	row, err := one[struct {
 		Waiting int
@@ -157,14 +191,22 @@ func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, ne
 	return row.Waiting, row.NextDue.Time, nil
 }
 
-// hintEvery is the least time between two polls of a row that hints make due.
+// hintEvery is the least time between two polls of a row that hints make due. So a forged or
+// repeated callback costs the vendor's account at most one poll a second and job (ADR 8).
 const hintEvery = time.Second
 
-// Hint makes the attempt's next poll due now, or hintEvery after the last hint if that is
-// later (D8). If the row is claimed, it is polled once more after the claim. Hint returns
-// false if it changes nothing: a hinted poll is due already, or the attempt has no await row.
-// It locks only this row.
+// Hint makes the attempt's next poll due now, or hintEvery after the last hint if that is later
+// (D8). If the row is claimed, it is polled once more after the claim. Hint returns false if it
+// changes nothing: a hinted poll is due already, or the attempt has no await row. It locks only
+// this row.
+//
+// Example: a vendor calls back at 12:00:00.0, and the poller claims the row at 12:00:00.1. A
+// second callback at 12:00:00.3 may be about a newer change than the poller will see. It sets
+// hinted_at to 12:00:01.0, and the release of the claim makes the row due then. A third
+// callback at 12:00:00.6 changes nothing: a poll after it is scheduled already.
 func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err error) {
+	// next is the time of the hinted poll. The row's own next poll is only moved to an earlier
+	// time.
 	now, recent := at(s.clock()), s.ago(hintEvery)
 	next := "CASE WHEN hinted_at > ? THEN " + s.later("hinted_at", hintEvery) + " ELSE CAST(? AS timestamptz) END"
 	count, err := exec(s.on(ctx), "UPDATE awaits SET hinted_at = "+next+`,
@@ -174,7 +216,8 @@ func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err e
 	return count > 0, dbError(err, "note a hint")
 }
 
-// AwaitChannels returns the names of the channels that have await rows or queued tasks.
+// AwaitChannels returns the names of the channels that have await rows or queued tasks. Each of
+// them needs a poller, also if its name is in no worker's settings any more (D2).
 func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 	return s.texts(ctx, "list channels with waiting rows",
 		"SELECT channel FROM awaits UNION SELECT channel FROM queue ORDER BY channel")
@@ -186,6 +229,9 @@ func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 // StorePolls returns the other answers for Change, with their rows still claimed: ends,
 // troubles, waits for modal parameters, and answers for tasks that are parked or past their
 // deadline. It drops answers whose claim is lost, except ends, which always count.
+//
+// A quiet answer takes no lock of a task's row, and needs none: it changes only the await row,
+// under its claim.
 func (s *Store) StorePolls(
 	ctx context.Context, channel, claim string, results []mediagate.PollResult,
 ) (left []mediagate.PollResult, err error) {
@@ -197,12 +243,15 @@ func (s *Store) StorePolls(
 	for _, r := range results {
 		row, isClaimed := held[key{r.TaskID, r.N}]
 		switch {
+		// An end counts without a claim (D8). Of two ends of an attempt the first one counts (D9).
 		case r.Outcome != nil:
 			left = append(left, r)
+		// The row was claimed again, or deleted. A new claim asks the vendor again.
 		case !isClaimed:
 		case r.Trouble != "" || r.Waiting || row.Heeds && r.Answered:
 			left = append(left, r)
 		case r.Progress > row.Progress:
+			// The task's row shows progress to clients, so it is written too.
 			r.Progress = min(r.Progress, maxOpenProgress)
 			risen = append(risen, r)
 		default:
@@ -222,7 +271,8 @@ type key struct {
 	n      int
 }
 
-// heldRow is an await row that the claim holds.
+// heldRow is an await row that the claim holds. Progress is the await row's copy of the task's
+// progress.
 type heldRow struct {
 	TaskID   string
 	N        int
@@ -230,7 +280,8 @@ type heldRow struct {
 	Heeds    bool // the task is parked or past its deadline, so that any answer may change it
 }
 
-// claimed reads the await rows of the results that the claim still holds.
+// claimed reads the await rows of the results that the claim still holds. It locks nothing:
+// each statement that stores an answer checks the claim again.
 func (s *Store) claimed(
 	ctx context.Context, channel, claim string, results []mediagate.PollResult,
 ) (map[key]heldRow, error) {
@@ -256,7 +307,8 @@ func (s *Store) claimed(
 	return held, nil
 }
 
-// scheduled is an answer in the JSON list that is a statement's parameter.
+// scheduled is an answer in the JSON list that is a statement's parameter. NextUs is the time
+// of the next poll in microseconds since 1970, the same number on both databases.
 type scheduled struct {
 	TaskID   string `json:"task_id"`
 	N        int    `json:"n"`
@@ -265,9 +317,11 @@ type scheduled struct {
 	Progress int    `json:"progress"`
 }
 
-// answerRows are the columns of that list, for rowsOf.
+// answerRows are the columns of that list, for rowsOf. Their names are those of the JSON
+// fields.
 const answerRows = "task_id text, n integer, next_us bigint, missing integer, progress integer"
 
+// answerList renders answers as that list.
 func answerList(results []mediagate.PollResult) (document, error) {
 	return jsonText(convert(results, func(r mediagate.PollResult) scheduled {
 		return scheduled{r.TaskID, r.N, r.NextPollAt.UnixMicro(), r.Missing, r.Progress}
@@ -275,7 +329,12 @@ func answerList(results []mediagate.PollResult) (document, error) {
 }
 
 // releaseAwaits releases claimed rows and sets the time of their next poll. A hint that came
-// during the claim decides that time.
+// during the claim decides that time: the vendor may have answered before the change that the
+// hint reports. If the hint is for a time in the future, the row becomes due then, and
+// otherwise now.
+//
+// Rows that the claim no longer holds do not match, and keep what their new claim has set. The
+// progress of a row never falls.
 func (s *Store) releaseAwaits(db *gorm.DB, claim string, results []mediagate.PollResult) error {
 	if len(results) == 0 {
 		return nil
@@ -297,12 +356,17 @@ func (s *Store) releaseAwaits(db *gorm.DB, claim string, results []mediagate.Pol
 	return err
 }
 
-// maxOpenProgress is the highest progress of a task that has not ended.
+// maxOpenProgress is the highest progress of a task that has not ended. The table's constraint
+// tasks_full_progress keeps 100 for completed tasks.
 const maxOpenProgress = 99
 
-// storeRisen raises the progress of tasks and releases the await rows. Progress never falls.
-// It counts only for the newest attempt of an open task, under its claim. The tasks are
-// locked in the order of their ids.
+// storeRisen raises the progress of tasks and releases the await rows. Progress never falls. It
+// counts only for the newest attempt of an open task, under its claim. The tasks are locked in
+// the order of their ids.
+//
+// The tasks are locked before the await rows, as in every transaction (see doc.go). Streams
+// show the progress because of the new version (D19). A task that has ended meanwhile keeps its
+// progress: the condition on the status leaves it out.
 func (s *Store) storeRisen(ctx context.Context, claim string, results []mediagate.PollResult) error {
 	if len(results) == 0 {
 		return nil

@@ -37,6 +37,8 @@ type databaseClock struct {
 	warned time.Time // the time of the last warning that the clocks differ; zero: they agree
 }
 
+// newDatabaseClock returns the clock for a Config. With Now, the clock is that of a test, and
+// nothing is measured. Until the first Ping, which Open makes, the offset is zero.
 func newDatabaseClock(c Config, log *slog.Logger) *databaseClock {
 	switch {
 	case c.Now != nil:
@@ -54,14 +56,20 @@ type reading struct {
 	doubt  time.Duration
 }
 
-// readingOf returns the reading that a query gives: the query was sent at began, took that long,
-// and returned the time at. The database read its clock at some point in between.
+// readingOf returns the reading that a query gives: the query was sent at began, took that
+// long, and returned the time at. The database read its clock at some point in between.
+//
+// Example: the query is sent at 12:00:00.000, takes 40 ms, and returns 12:00:01.020. Half the
+// time after the query was sent it was 12:00:00.020 here, so the offset is 1.000 s and the
+// doubt 20 ms.
 func readingOf(began time.Time, took time.Duration, at time.Time) reading {
 	return reading{offset: at.Sub(began.Add(took / 2)), doubt: took / 2}
 }
 
+// now returns the estimated time of the database's clock.
 func (c *databaseClock) now() time.Time { return c.local().Add(c.difference()) }
 
+// difference returns the offset: positive if this process's clock is behind the database's.
 func (c *databaseClock) difference() time.Duration { return time.Duration(c.offset.Load()) }
 
 // note adjusts the offset if the reading contradicts it. A reading whose doubt covers the
@@ -70,9 +78,11 @@ func (c *databaseClock) difference() time.Duration { return time.Duration(c.offs
 func (c *databaseClock) note(ctx context.Context, r reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// The offset is atomic for the readers, which take no lock. mu keeps two readings from mixing.
 	if (r.offset - c.difference()).Abs() > r.doubt {
 		c.offset.Store(int64(r.offset))
 	}
+	// At most one warning comes in clockReminder, and one message when the clocks agree again.
 	differs, now := c.difference().Abs() > clockTolerance, c.local()
 	switch {
 	case differs && (c.warned.IsZero() || now.Sub(c.warned).Abs() >= clockReminder):
@@ -104,7 +114,7 @@ func (s *Store) Now() time.Time { return s.time.now() }
 func (s *Store) ClockOffset() time.Duration { return s.time.difference() }
 
 // CheckClock returns KindUnavailable when the last Ping found this process's clock more than
-// clockLimit away from the database's.
+// clockLimit away from the database's. Such a process is not ready (D10).
 func (s *Store) CheckClock(context.Context) error {
 	if s.ClockOffset().Abs() <= clockLimit {
 		return nil
@@ -112,7 +122,8 @@ func (s *Store) CheckClock(context.Context) error {
 	return mediagate.Errorf(mediagate.KindUnavailable, "this machine's clock is %s of the database's", s.time.apart())
 }
 
-// clock returns Now with the precision of the columns.
+// clock returns Now with the precision of the columns, microseconds in UTC. So a time that was
+// just made equals the same time when it is read back.
 func (s *Store) clock() time.Time { return s.Now().UTC().Truncate(time.Microsecond) }
 
 // present is the SQL expression of the time by the database's own clock. Leases are compared
@@ -127,6 +138,8 @@ func (s *Store) present() string {
 }
 
 // watchClock pings the database each clockPeriod, and so reads its clock (D10), until Close.
+// The context of Open may end earlier and does not stop it. SQLite and a test's clock need no
+// readings.
 func (s *Store) watchClock(ctx context.Context) {
 	if s.lite || s.time.fixed {
 		return

@@ -12,21 +12,32 @@ import (
 
 // endpointRow is a row of the table endpoints.
 type endpointRow struct {
-	ID             string
-	AccountID      string
-	URL            string
-	Events         document
-	Enabled        bool
-	Description    string
-	BalanceLow     *mediagate.Micros
-	BelowBalance   bool
-	FailingSince   stamp
+	ID        string
+	AccountID string
+	URL       string
+	// Events is a JSON array of the subscribed types. Statements search its text, see wantsEvent.
+	Events      document
+	Enabled     bool
+	Description string
+	// BalanceLow is nil for no event. BelowBalance is the mark of the last pass over the balances:
+	// the account had less than BalanceLow available then. The statements of endpoint_money.go set
+	// it.
+	BalanceLow   *mediagate.Micros
+	BelowBalance bool
+	// FailingSince is zero while the last attempt succeeded. noteHealth sets it at the first
+	// failure.
+	FailingSince stamp
+	// DisabledAt and DisabledReason are set exactly while the endpoint is disabled.
 	DisabledAt     stamp
 	DisabledReason mediagate.DisabledReason
-	TurnAt         stamp
-	CreatedAt      stamp
+	// TurnAt is when deliveries were last claimed. The endpoint with the earliest has the next
+	// turn.
+	TurnAt    stamp
+	CreatedAt stamp
 }
 
+// endpoint returns the domain type, without BelowBalance and TurnAt. Returns KindInternal if
+// the list of events cannot be read.
 func (r endpointRow) endpoint() (mediagate.Endpoint, error) {
 	e := mediagate.Endpoint{
 		ID:             r.ID,
@@ -43,7 +54,8 @@ func (r endpointRow) endpoint() (mediagate.Endpoint, error) {
 	return e, fromJSON("endpoints.events", r.Events, &e.Events)
 }
 
-// facts returns the fields of an endpoint that the audit records.
+// facts returns the fields of an endpoint that the audit records: its settings. Its secrets and
+// its health are not among them.
 func (r endpointRow) facts() facts {
 	f := facts{
 		"url":         r.URL,
@@ -59,7 +71,7 @@ func (r endpointRow) facts() facts {
 }
 
 // set copies the settings of an endpoint, except whether it is enabled. A new address begins
-// without failures.
+// without failures: those of the old one must not disable it.
 func (r *endpointRow) set(e mediagate.Endpoint) (err error) {
 	if e.URL != r.URL {
 		r.FailingSince = stamp{}
@@ -69,7 +81,9 @@ func (r *endpointRow) set(e mediagate.Endpoint) (err error) {
 	return err
 }
 
-// enable enables or disables an endpoint, and clears its earlier failures.
+// enable enables or disables an endpoint, and clears its earlier failures. An endpoint that is
+// enabled after it was disabled as failing thus has EndpointPatience again. If nothing changes,
+// the failures stay, so a repeated request does not prolong the patience.
 func (r *endpointRow) enable(enabled bool, now stamp) {
 	if enabled == r.Enabled {
 		return
@@ -91,8 +105,11 @@ func (r *endpointRow) disable(now stamp, reason mediagate.DisabledReason) {
 }
 
 // CreateEndpoint stores a new endpoint and generates its secret. It counts the account's
-// endpoints under the lock of the account's row. Returns KindNotFound for an unknown account, and
-// KindConflict where the account has mediagate.MaxEndpoints already.
+// endpoints under the lock of the account's row. Returns KindNotFound for an unknown account,
+// and KindConflict where the account has mediagate.MaxEndpoints already.
+//
+// Without the lock, two calls at the same time could both count nine endpoints and make eleven.
+// The lock is the one that holds take, so the call needs a permit of the account (writeFor).
 func (s *Store) CreateEndpoint(
 	ctx context.Context, e mediagate.Endpoint,
 ) (created mediagate.Endpoint, secret mediagate.Secret, err error) {
@@ -111,6 +128,7 @@ func (s *Store) CreateEndpoint(
 		if has.N >= mediagate.MaxEndpoints {
 			return conflict("the account has %d endpoints already, and may have no more", has.N)
 		}
+		// An endpoint may begin disabled: enable then records that its owner has disabled it.
 		row := endpointRow{ID: id, AccountID: e.AccountID, Enabled: true, TurnAt: now, CreatedAt: now}
 		row.enable(e.Enabled, now)
 		if err := row.set(e); err != nil {
@@ -124,10 +142,12 @@ func (s *Store) CreateEndpoint(
 		if err != nil {
 			return err
 		}
+		// The endpoint is new, so its only secret is the one that was just made.
 		secret = secrets[0].Secret
 		if created, err = row.endpoint(); err != nil {
 			return err
 		}
+		// The endpoint hears of later crossings only, not of a balance that is low already.
 		if err := s.beginWatch(tx, mediagate.Endpoint{}, created); err != nil {
 			return err
 		}
@@ -138,10 +158,13 @@ func (s *Store) CreateEndpoint(
 	return created, secret, err
 }
 
+// endpointOf selects an endpoint by its id and its account. An endpoint of another account is
+// thus the same as an unknown one.
 const endpointOf = " FROM endpoints WHERE id = ? AND account_id = ?"
 
 // lockEndpoint locks and reads an endpoint of an account. An endpoint is locked before its
-// deliveries. Returns KindNotFound.
+// deliveries, in every transaction that locks both, so that no two of them deadlock. Returns
+// KindNotFound.
 func (s *Store) lockEndpoint(tx *gorm.DB, accountID, id string) (endpointRow, error) {
 	row, err := one[endpointRow](tx,
 		"SELECT "+columnsOf[endpointRow]().text+endpointOf+s.forUpdate("endpoints"), id, accountID)
@@ -160,8 +183,8 @@ func (s *Store) Endpoint(ctx context.Context, accountID, id string) (mediagate.E
 	return row.endpoint()
 }
 
-// Endpoints lists the endpoints of an account, newest first. after is the id of the last endpoint of
-// the page before, or empty. Returns KindInvalid when after names no endpoint of the account.
+// Endpoints lists the endpoints of an account, newest first. after is the id of the last endpoint
+// of the page before, or empty. Returns KindInvalid when after names no endpoint of the account.
 func (s *Store) Endpoints(
 	ctx context.Context, accountID, after string, limit int,
 ) (endpoints []mediagate.Endpoint, hasMore bool, err error) {
@@ -179,6 +202,9 @@ func (s *Store) Endpoints(
 // enabled again begins without failures. Pending deliveries of a disabled endpoint end as
 // failed. change may be called more than once. If it returns an error, UpdateEndpoint returns
 // that error and changes nothing. Returns KindNotFound.
+//
+// The row is locked before change sees it. saveEndpoint writes settings and health together, so
+// without the lock a new setting and a recorded attempt could overwrite each other.
 func (s *Store) UpdateEndpoint(
 	ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error,
 ) (e mediagate.Endpoint, err error) {
@@ -200,6 +226,7 @@ func (s *Store) UpdateEndpoint(
 		if err := row.set(e); err != nil {
 			return err
 		}
+		// change may have set fields that are no settings. The caller gets what is stored.
 		if e, err = row.endpoint(); err != nil {
 			return err
 		}
@@ -217,7 +244,8 @@ func (s *Store) UpdateEndpoint(
 }
 
 // saveEndpoint stores a locked endpoint. If it is disabled, up to failedSlice of its pending
-// deliveries end as failed here; FailDisabled ends the rest of a longer backlog.
+// deliveries end as failed here; FailDisabled ends the rest of a longer backlog. The columns
+// below_balance and turn_at are left as they are: other statements write them.
 func (s *Store) saveEndpoint(tx *gorm.DB, row endpointRow) error {
 	_, err := exec(tx, `UPDATE endpoints SET url = ?, events = ?, enabled = ?, description = ?, balance_low = ?,
 			failing_since = ?, disabled_at = ?, disabled_reason = ?
@@ -231,11 +259,17 @@ func (s *Store) saveEndpoint(tx *gorm.DB, row endpointRow) error {
 	return err
 }
 
-// failedSlice is the number of deliveries that one statement ends as failed.
+// failedSlice is the number of deliveries that one statement ends as failed. So no statement
+// locks more rows than that, however long the backlog is.
 const failedSlice = 1000
 
 // failPending ends up to failedSlice pending deliveries of disabled endpoints e as failed. It
 // returns how many.
+//
+// endpoints is the condition on e. The partial index endpoint_deliveries_due_at has only
+// pending deliveries, so the history of an endpoint costs nothing. The outer condition on the
+// state is checked again under the locks: a delivery that was recorded as delivered meanwhile
+// stays so.
 func failPending(db *gorm.DB, endpoints string, args ...any) (n int64, err error) {
 	return exec(db, `UPDATE endpoint_deliveries SET state = 'failed', next_at = NULL
 		WHERE state = 'pending' AND (event_id, endpoint_id) IN (SELECT d.event_id, d.endpoint_id
@@ -245,9 +279,12 @@ func failPending(db *gorm.DB, endpoints string, args ...any) (n int64, err error
 
 // FailDisabled ends all pending deliveries of disabled endpoints as failed: the rest of a long
 // backlog, and deliveries of tasks that ended in the moment when the endpoint was disabled.
+// Such a task's transaction reads the endpoints without a lock, and may still see the endpoint
+// enabled.
 func (s *Store) FailDisabled(ctx context.Context) error {
 	for {
 		n, err := failPending(s.on(ctx), "true")
+		// A slice that is not full was the last one.
 		if err != nil || n < failedSlice {
 			return dbError(err, "end the deliveries of disabled endpoints")
 		}
@@ -256,12 +293,16 @@ func (s *Store) FailDisabled(ctx context.Context) error {
 
 // DeleteEndpoint removes an endpoint with its secrets. Its deliveries may be many; no sender
 // claims them any more, and retention removes them. Returns KindNotFound.
+//
+// An attempt that is under way may still arrive. Its record finds no endpoint and changes
+// nothing.
 func (s *Store) DeleteEndpoint(ctx context.Context, accountID, id string) error {
 	return s.write(ctx, "delete endpoint", func(tx *gorm.DB) error {
 		row, err := s.lockEndpoint(tx, accountID, id)
 		if err != nil {
 			return err
 		}
+		// The secrets must not stay in SQLite's log, see scrubFiles.
 		s.scrub.due.Store(true)
 		for _, statement := range []string{
 			"DELETE FROM webhook_secrets WHERE endpoint_id = ?",

@@ -14,26 +14,37 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// endpointDeliveryRow is a row of the table endpoint_deliveries.
+// endpointDeliveryRow is a row of the table endpoint_deliveries: an event on its way to one
+// endpoint, with its last attempt. The id of the event is the same in the rows of all
+// endpoints.
 type endpointDeliveryRow struct {
 	EventID    string
 	EndpointID string
 	Type       mediagate.EventType
 	TaskID     string
-	Body       []byte
-	BodyAt     stamp
-	State      mediagate.EndpointState
-	Attempts   int
-	CreatedAt  stamp
-	NextAt     stamp
-	TriedAt    stamp
-	Status     int
-	Error      string
-	Answer     string
-	Headers    document
+	// Body is NULL for an event about a task until the first attempt makes it. BodyAt is then the
+	// time at which its links were signed; it stays zero for other events, whose body has no links.
+	Body   []byte
+	BodyAt stamp
+	// State is pending exactly while NextAt is set, as a constraint of the table demands.
+	State mediagate.EndpointState
+	// Attempts counts from zero again after a redelivery.
+	Attempts  int
+	CreatedAt stamp
+	// NextAt is when the next attempt is due. A sender that claims the row moves it to the end of
+	// the claim, so NextAt is also the lease and the token of the claim.
+	NextAt stamp
+	// These columns describe the last attempt. Status is 0 if there was no answer.
+	TriedAt stamp
+	Status  int
+	Error   string
+	Answer  string
+	Headers document
+	// DurationUs is in microseconds.
 	DurationUs int64
 }
 
+// delivery returns the domain type.
 func (r endpointDeliveryRow) delivery() mediagate.EndpointDelivery {
 	d := mediagate.EndpointDelivery{
 		EventID:    r.EventID,
@@ -66,14 +77,17 @@ type outgoing struct {
 	at     time.Time
 }
 
-// wantsEvent is the condition that an endpoint is enabled and subscribes to a type of event. Its
-// parameter comes from wanted.
+// wantsEvent is the condition that an endpoint is enabled and subscribes to a type of event.
+// Its parameter comes from wanted. The column holds a JSON array of types, and each type is
+// searched for with its quotation marks, so no type matches a part of another one.
 const wantsEvent = "enabled AND events LIKE ?"
 
+// wanted returns the pattern for wantsEvent.
 func wanted(t mediagate.EventType) string { return `%"` + string(t) + `"%` }
 
 // addEvent stores an event for each endpoint that meets the conditions, in one statement. It
-// leaves events that are stored already unchanged.
+// leaves events that are stored already unchanged. The event is due at once: next_at is the
+// time of the event.
 func addEvent(tx *gorm.DB, e outgoing, conditions string, args ...any) error {
 	var body any // a nil slice is no NULL to SQLite
 	if e.body != nil {
@@ -86,8 +100,13 @@ func addEvent(tx *gorm.DB, e outgoing, conditions string, args ...any) error {
 	return into.with(conditions, args...).say(" ON CONFLICT DO NOTHING").run(tx)
 }
 
-// addEndEvent stores the event of a task's end, in the transaction that ends the task. So each end
-// has one event, and a sender that dies loses none.
+// addEndEvent stores the event of a task's end, in the transaction that ends the task. So each
+// end has one event, and a sender that dies loses none.
+//
+// The id of the event follows from the task's id. In a database that was restored, a task may
+// end a second time: the receiver sees the same id, and can leave out the repetition. The index
+// endpoints_of_account serves the statement. It locks no endpoint, so an end never waits for a
+// sender.
 func addEndEvent(tx *gorm.DB, st *task.State, now time.Time) error {
 	e := outgoing{
 		id:     mediagate.TaskEventID(st.ID),
@@ -98,8 +117,10 @@ func addEndEvent(tx *gorm.DB, st *task.State, now time.Time) error {
 	return addEvent(tx, e, "account_id = ? AND "+wantsEvent, st.AccountID, wanted(e.kind))
 }
 
-// SendTest stores an event of type test for an endpoint. Returns KindNotFound, and KindConflict for
-// an endpoint that is disabled.
+// SendTest stores an event of type test for an endpoint. Returns KindNotFound, and KindConflict
+// for an endpoint that is disabled. The event goes only to this endpoint, whichever types it
+// subscribes to. The loop that sends all events sends it too, so the test shows that the loop
+// works.
 func (s *Store) SendTest(
 	ctx context.Context, accountID, endpointID string,
 ) (d mediagate.EndpointDelivery, err error) {
@@ -123,7 +144,9 @@ func (s *Store) SendTest(
 	return d, err
 }
 
-// lockEnabled locks an endpoint, and returns KindConflict where it is disabled.
+// lockEnabled locks an endpoint, and returns KindConflict where it is disabled. The lock keeps
+// it enabled until the caller's transaction ends, so a delivery that is added is not left
+// pending.
 func (s *Store) lockEnabled(tx *gorm.DB, accountID, endpointID string) error {
 	row, err := s.lockEndpoint(tx, accountID, endpointID)
 	if err == nil && !row.Enabled {
@@ -132,6 +155,7 @@ func (s *Store) lockEnabled(tx *gorm.DB, accountID, endpointID string) error {
 	return err
 }
 
+// readDelivery reads a delivery by its primary key, without a lock. Returns KindNotFound.
 func readDelivery(db *gorm.DB, endpointID, eventID string) (mediagate.EndpointDelivery, error) {
 	row, err := one[endpointDeliveryRow](db, "SELECT "+columnsOf[endpointDeliveryRow]().text+
 		" FROM endpoint_deliveries WHERE event_id = ? AND endpoint_id = ?", eventID, endpointID)
@@ -141,10 +165,14 @@ func readDelivery(db *gorm.DB, endpointID, eventID string) (mediagate.EndpointDe
 	return row.delivery(), nil
 }
 
-// EndpointDeliveries lists the deliveries of an endpoint, newest first. With after, the list begins
-// after that event; with state, it has only deliveries in that state. The caller has checked that
-// the endpoint belongs to its account. Returns KindInvalid when after names no delivery of the
-// endpoint.
+// EndpointDeliveries lists the deliveries of an endpoint, newest first. With after, the list
+// begins after that event; with state, it has only deliveries in that state. The caller has
+// checked that the endpoint belongs to its account. Returns KindInvalid when after names no
+// delivery of the endpoint.
+//
+// Ids of task events follow from the ids of tasks, so they are not in the order of the events.
+// The list is therefore in the order of created_at and the id, as in the index
+// endpoint_deliveries_list. Failed deliveries have an index of their own.
 func (s *Store) EndpointDeliveries(
 	ctx context.Context, endpointID string, state mediagate.EndpointState, after string, limit int,
 ) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error) {
@@ -159,6 +187,7 @@ func (s *Store) EndpointDeliveries(
 		if err != nil {
 			return nil, false, dbError(err, "list deliveries")
 		}
+		// after is read first, and its values become parameters: the page begins below them.
 		list.with(" AND (created_at, event_id) < (?, ?)", at(last.CreatedAt), last.EventID)
 	}
 	if state != "" {
@@ -173,9 +202,12 @@ func (s *Store) EndpointDeliveries(
 	return convert(rows, endpointDeliveryRow.delivery), hasMore, nil
 }
 
-// Redeliver makes a delivered or failed event due again, with its full number of attempts. Links
-// that were signed more than a day ago are signed anew. Returns KindNotFound, and KindConflict
-// where the endpoint is disabled or the delivery is pending.
+// Redeliver makes a delivered or failed event due again, with its full number of attempts.
+// Links that were signed more than a day ago are signed anew. Returns KindNotFound, and
+// KindConflict where the endpoint is disabled or the delivery is pending.
+//
+// The receiver sees the same event id again. A pending delivery matches no row: its next
+// attempt comes anyway, and a claim on it must not be overwritten.
 func (s *Store) Redeliver(
 	ctx context.Context, accountID, endpointID, eventID string,
 ) (d mediagate.EndpointDelivery, err error) {
@@ -191,6 +223,7 @@ func (s *Store) Redeliver(
 		if err != nil {
 			return err
 		}
+		// An unknown delivery matches no row either, and is KindNotFound here.
 		if d, err = readDelivery(tx, endpointID, eventID); err == nil && renewed == 0 {
 			err = conflict("the delivery is pending: the next attempt comes by itself")
 		}
@@ -199,8 +232,12 @@ func (s *Store) Redeliver(
 	return d, err
 }
 
-// DueEndpoints lists endpoints that have due deliveries and are not busy. The endpoint whose last
-// turn is longest ago comes first.
+// DueEndpoints lists endpoints that have due deliveries and are not busy. The endpoint whose
+// last turn is longest ago comes first. So an endpoint with a long backlog delays no other.
+//
+// busy are the endpoints that have their turn in the calling process now. The subquery looks
+// into the index endpoint_deliveries_due_at once for each endpoint, however many deliveries are
+// due.
 func (s *Store) DueEndpoints(ctx context.Context, busy []string, most int) (ids []string, err error) {
 	list, err := jsonText(append([]string{}, busy...))
 	if err != nil {
@@ -214,22 +251,33 @@ func (s *Store) DueEndpoints(ctx context.Context, busy []string, most int) (ids 
 	return convert(rows, func(r struct{ ID string }) string { return r.ID }), dbError(err, "list due endpoints")
 }
 
-// ClaimDeliveries claims due deliveries of an endpoint for the time of the lease, the longest due first.
-// If the sender dies, another sender claims them after the lease. The turn has no deliveries if
-// none is due, or if the endpoint is disabled or deleted.
+// ClaimDeliveries claims due deliveries of an endpoint for the time of the lease, the longest
+// due first. If the sender dies, another sender claims them after the lease. The turn has no
+// deliveries if none is due, or if the endpoint is disabled or deleted.
+//
+// The claim needs no column of its own: it moves next_at to the end of the lease, and the
+// sender must show that time to record an attempt. Example: sender A claims at 12:00:00 with a
+// lease of a minute, and hangs. From 12:01:00 on the row is due again. Sender B claims it at
+// 12:01:01, until 12:02:01. A's record at 12:01:05 names 12:01:00, matches no row, and changes
+// nothing.
 func (s *Store) ClaimDeliveries(
 	ctx context.Context, endpointID string, most int, lease time.Duration,
 ) (turn mediagate.EndpointTurn, err error) {
 	err = s.write(ctx, "claim deliveries", func(tx *gorm.DB) error {
 		turn = mediagate.EndpointTurn{}
 		now := s.clock()
+		// The claim is compared with the column later, so it has the column's precision.
 		until := at(now.Add(lease).Truncate(time.Microsecond))
+		// The UPDATE locks the endpoint before its deliveries, and moves it behind the other
+		// endpoints. If no row matches, the endpoint is disabled or deleted.
 		endpoint, err := one[endpointRow](tx, "UPDATE endpoints SET turn_at = ? WHERE id = ? AND enabled RETURNING "+
 			columnsOf[endpointRow]().text, at(now), endpointID)
 		if err != nil || endpoint == nil {
 			return err
 		}
 		var rows []endpointDeliveryRow
+		// The index endpoint_deliveries_due_at finds the due rows in their order. Rows that another
+		// transaction has locked are left for the next claim.
 		if err := read(tx, &rows, `WITH due AS MATERIALIZED (
 				SELECT event_id AS due_id FROM endpoint_deliveries
 				WHERE endpoint_id = ? AND state = 'pending' AND next_at <= ?
@@ -253,9 +301,12 @@ func (s *Store) ClaimDeliveries(
 	return turn, dbError(err, "read the secrets of an endpoint")
 }
 
-// StoreEndpointBody stores the body of a delivery unless it has one, and returns the stored body:
-// all attempts send the same bytes. Returns KindNotFound where the task was erased or the endpoint
-// deleted.
+// StoreEndpointBody stores the body of a delivery unless it has one, and returns the stored
+// body: all attempts send the same bytes. Returns KindNotFound where the delivery was removed:
+// its task was erased, or retention removed the deliveries of a deleted endpoint.
+//
+// Two senders may make the body at the same time, if the claim of the first has ended. Only the
+// first UPDATE matches the row (body IS NULL), and both send its body.
 func (s *Store) StoreEndpointBody(ctx context.Context, endpointID, eventID string, body []byte) ([]byte, error) {
 	_, err := exec(s.on(ctx), `UPDATE endpoint_deliveries SET body = ?, body_at = ?
 		WHERE event_id = ? AND endpoint_id = ? AND body IS NULL`, body, at(s.clock()), eventID, endpointID)
@@ -266,11 +317,13 @@ func (s *Store) StoreEndpointBody(ctx context.Context, endpointID, eventID strin
 	return stored.Body, dbError(err, "read the body of an event")
 }
 
-// claimed is the condition that the sender still holds its claim of a delivery. Its parameters are
-// the event, the endpoint and the claim.
+// claimed is the condition that the sender still holds its claim of a delivery. Its parameters
+// are the event, the endpoint and the claim. It fails when the lease has ended and another
+// sender has claimed the row, and when the delivery has ended or was removed.
 const claimed = " WHERE event_id = ? AND endpoint_id = ? AND state = 'pending' AND next_at = ?"
 
 // ReleaseDelivery releases a claimed delivery that was not attempted. It becomes due at next.
+// The number of attempts stays. If the claim is lost, nothing changes.
 func (s *Store) ReleaseDelivery(
 	ctx context.Context, endpointID, eventID string, claim, next time.Time,
 ) error {
@@ -280,13 +333,17 @@ func (s *Store) ReleaseDelivery(
 }
 
 // RecordEndpointAttempt stores an attempt, the new state of the delivery, and the health of its
-// endpoint. An attempt whose claim has ended changes nothing, since another sender repeats it. An
-// endpoint is disabled if it answers 410, or if it has failed for EndpointPatience.
+// endpoint. An attempt whose claim has ended changes nothing, since another sender repeats it.
+// An endpoint is disabled if it answers 410, or if it has failed for EndpointPatience.
+//
+// The endpoint is locked first, and its health is read under the lock: several attempts at one
+// endpoint may end at the same time.
 func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointResult) error {
 	headers, err := jsonText(r.Attempt.Headers)
 	if err != nil {
 		return err
 	}
+	// Without a further attempt (NextAt is zero) a delivery that failed ends as failed.
 	state := mediagate.EndpointPending
 	switch {
 	case r.Delivered:
@@ -297,6 +354,7 @@ func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointR
 	return s.write(ctx, "record an attempt at an endpoint", func(tx *gorm.DB) error {
 		endpoint, err := one[endpointRow](tx, "SELECT "+columnsOf[endpointRow]().text+
 			" FROM endpoints WHERE id = ?"+s.forUpdate("endpoints"), r.EndpointID)
+		// The endpoint was deleted while the attempt was under way: nothing is left to record.
 		if err != nil || endpoint == nil {
 			return err
 		}
@@ -305,6 +363,7 @@ func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointR
 				tried_at = ?, status = ?, error = ?, answer = ?, headers = ?, duration_us = ?`+claimed,
 			state, at(r.NextAt), at(a.At), a.Status, a.Error, a.Answer, headers, micros(a.Duration),
 			r.EventID, r.EndpointID, at(r.Claim))
+		// The claim is lost, so the attempt says nothing about the health either.
 		if err != nil || recorded == 0 {
 			return err
 		}
@@ -312,12 +371,17 @@ func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointR
 	})
 }
 
-// noteHealth updates the health of an endpoint, and disables an endpoint that is gone or has failed
-// for too long. An answer from an earlier address of the endpoint does not count.
+// noteHealth updates the health of an endpoint, and disables an endpoint that is gone or has
+// failed for too long. An answer from an earlier address of the endpoint does not count.
+//
+// FailingSince is the time of the first failure since the last success. Example: attempts fail
+// from Monday 12:00 on. An attempt that fails on Saturday at 12:00 or later disables the
+// endpoint, since EndpointPatience is five days. One success in between clears FailingSince.
 func (s *Store) noteHealth(tx *gorm.DB, row endpointRow, r mediagate.EndpointResult) error {
 	if !row.Enabled || r.URL != row.URL {
 		return nil
 	}
+	// failing is the value before this attempt, so a first failure never disables the endpoint.
 	failing := row.FailingSince
 	switch {
 	case r.Delivered:
@@ -333,6 +397,7 @@ func (s *Store) noteHealth(tx *gorm.DB, row endpointRow, r mediagate.EndpointRes
 	case !failing.IsZero() && now.Sub(failing.Time) >= mediagate.EndpointPatience:
 		row.disable(now, mediagate.DisabledFailing)
 	}
+	// Most attempts change nothing, and then nothing is written.
 	if row.Enabled && row.FailingSince.Equal(failing.Time) {
 		return nil
 	}

@@ -20,8 +20,9 @@ import (
 // row of a task records for good what it may no longer hold, and every write to an ended task
 // reads that record under the lock of the row.
 
-// worksOn is the condition that a task works on a file of another task. The second term lets the
-// planner use the partial index.
+// worksOn is the condition that a task works on a file of another task. The second term lets
+// the planner use the partial index tasks_source. Such a task names the earlier result in its
+// Plan.Source. A task that only uses a file as an input is found by usesFile.
 const worksOn = "source_id = ? AND source_id <> ''"
 
 // EraseTask erases a task that has ended. It overwrites what the client and the vendors wrote,
@@ -43,6 +44,7 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		if err != nil {
 			return err
 		}
+		// An open task is refused: the client may cancel it first.
 		if !t.Status.Terminal() {
 			return conflict("the task has not ended: %s", t.Status)
 		}
@@ -52,8 +54,10 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		if err != nil {
 			return err
 		}
+		// Tasks that use a file of this task as an input need it too (D21).
 		if open == nil {
-			open, err = one[struct{ ID string }](tx, "SELECT id FROM tasks WHERE "+usesFile+" AND "+isOpen+" LIMIT 1", id)
+			open, err = one[struct{ ID string }](tx,
+				"SELECT id FROM tasks WHERE "+usesFile+" AND "+isOpen+" LIMIT 1", id)
 			if err != nil {
 				return err
 			}
@@ -61,6 +65,8 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		if open != nil {
 			return conflict("the task is the source of %s, which has not ended", open.ID)
 		}
+		// The objects are removed by the caller after the commit. If that fails, the sweep removes
+		// them: erase makes it due at once.
 		uploads = slices.Collect(maps.Values(t.Plan.Uploads))
 		return s.erase(tx, t)
 	})
@@ -70,7 +76,8 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 	return uploads, nil
 }
 
-// scrub records whether SQLite's files may still hold erased data.
+// scrub records whether SQLite's files may still hold erased data. Transactions that erase set
+// due. On SQLite, write calls scrubFiles after each commit. mu lets one scrub run at a time.
 type scrub struct {
 	mu  sync.Mutex
 	due atomic.Bool
@@ -89,6 +96,7 @@ func (s *Store) scrubFiles(ctx context.Context) {
 	if !s.scrub.due.Swap(false) {
 		return
 	}
+	// The erasure is committed. A client that leaves now must not keep the log from being emptied.
 	ctx = context.WithoutCancel(ctx)
 	busy, err := s.emptyLog(ctx)
 	if err == nil && !busy {
@@ -99,8 +107,9 @@ func (s *Store) scrubFiles(ctx context.Context) {
 		"busy", busy, "error", err)
 }
 
-// emptyLog copies SQLite's log into the database file and truncates it. busy reports that a reader
-// prevented that.
+// emptyLog copies SQLite's log into the database file and truncates it. busy reports that a
+// reader prevented that. It uses one connection, since busy_timeout is a setting of the
+// connection, and sets the usual timeout again at the end.
 func (s *Store) emptyLog(ctx context.Context) (busy bool, err error) {
 	conn, err := s.sql.Conn(ctx)
 	if err != nil {
@@ -122,9 +131,13 @@ func (s *Store) emptyLog(ctx context.Context) (busy bool, err error) {
 	return busy, cmp.Or(err, wait(patience))
 }
 
-// erase overwrites the request and the results of a task that has ended. Of its plan it keeps the
-// uploads, which are to be swept, and the expected duration: if a job of the task turns up later,
-// it keeps its slot for as long as it may run.
+// erase overwrites the request and the results of a task that has ended. Of its plan it keeps
+// the uploads, which are to be swept, and the expected duration: if a job of the task turns up
+// later, it keeps its slot for as long as it may run.
+//
+// The caller holds the lock of the task's row. The money is left as it is: hold and cost stay
+// in the row, and the ledger is not touched. The idempotency record of a client's key stays
+// too. Otherwise a repeated request would make the task again, and charge for it.
 func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	s.scrub.due.Store(true)
 	now := s.clock()
@@ -139,9 +152,11 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	left.Plan = mediagate.Plan{Uploads: t.Plan.Uploads, Expected: t.Plan.Expected}
 	left.Results, left.Made = nil, nil
 	left.Webhook = mediagate.Webhook{State: t.Webhook.State, Round: t.Webhook.Round}
+	// The callback would show what is erased, so it is dropped.
 	if t.Webhook.State == mediagate.WebhookPending {
 		left.Webhook.State, left.Webhook.Reason = mediagate.WebhookDropped, "task erased"
 	}
+	// The last argument makes the sweep of the files due now.
 	if err := saveTask(tx, &t, &left, now); err != nil {
 		return err
 	}
@@ -150,16 +165,19 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 		"DELETE FROM assets WHERE task_id = ?",
 		"DELETE FROM deliveries WHERE task_id = ?",
 		"DELETE FROM sources WHERE task_id = ?",
+		// No open task uses the files any more, as EraseTask has checked.
 		"DELETE FROM sources WHERE source_id = ?",
 		"DELETE FROM awaits WHERE task_id = ?",
 		"DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
+		// The records of waiters go: an erased task must not be adopted.
 		"DELETE FROM idempotency WHERE task_id = ? AND opens_at IS NOT NULL",
 	} {
 		if _, err := exec(tx, statement, t.ID); err != nil {
 			return err
 		}
 	}
-	if _, err := exec(tx, "DELETE FROM endpoint_deliveries WHERE event_id = ?", mediagate.TaskEventID(t.ID)); err != nil {
+	if _, err := exec(tx,
+		"DELETE FROM endpoint_deliveries WHERE event_id = ?", mediagate.TaskEventID(t.ID)); err != nil {
 		return err
 	}
 	if err := s.dropSource(tx, t.ID); err != nil {
@@ -196,8 +214,8 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	return nil
 }
 
-// forgetWords removes from the attempts of a task what its row no longer allows, and what cannot
-// be read.
+// forgetWords removes from the attempts of a task what its row no longer allows, and what
+// cannot be read. It reads all attempts of the task, also those that a change does not load.
 func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 	rows, err := readAttempts(tx, "WHERE a.task_id = ?", t.ID)
 	if err != nil {
@@ -219,9 +237,13 @@ func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 	return nil
 }
 
-// allowed returns the attempt without what must not be stored after an erasure of the task or of
-// its inputs. It keeps the job's end and whether the job succeeded, since only the first end of a job
-// counts.
+// allowed returns the attempt without what must not be stored after an erasure of the task or
+// of its inputs. It keeps the job's end and whether the job succeeded, since only the first end
+// of a job counts.
+//
+// There are two steps. After an erasure of the inputs, the words of vendors go, because they
+// may quote the prompt. After an erasure of the task, the names of the job and the results go
+// as well.
 func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
 	if t.InputsErasedAt.IsZero() {
 		return a
@@ -255,6 +277,7 @@ type endSettings struct {
 }
 
 // readEndSettings reads the settings of an account. An account that does not exist has none.
+// The read locks nothing: an endpoint that is added at the same moment may miss this end.
 func readEndSettings(tx *gorm.DB, accountID string) (endSettings, error) {
 	row, err := one[endSettings](tx, `SELECT erase_inputs,
 			EXISTS (SELECT 1 FROM endpoints WHERE account_id = accounts.id AND enabled) AS has_endpoints
@@ -266,7 +289,7 @@ func readEndSettings(tx *gorm.DB, accountID string) (endSettings, error) {
 }
 
 // eraseInputs removes the client's request from a task that has ended, and what vendors wrote
-// about it.
+// about it. It only changes the state; the caller stores it.
 func eraseInputs(t *task.State, now time.Time) {
 	t.Task, t.Inputs = t.WithoutInputs(), mediagate.InputCheck{}
 	t.InputsErasedAt = now
@@ -276,8 +299,9 @@ func eraseInputs(t *task.State, now time.Time) {
 // planner uses them.
 const isOpen = "status IN ('pending', 'processing')"
 
-// sweepAfter is how long after a task's end its folder is swept. A copy that began before the end
-// stores no more files by then: the time includes a margin for a delayed last write.
+// sweepAfter is how long after a task's end its folder is swept: an hour, twice the longest
+// copy. A copy that began before the end stores no more files by then: the time includes a
+// margin for a delayed last write.
 const sweepAfter = 2 * mediagate.CopyLimit
 
 // OldestOpen returns when the oldest open task was created; zero if no task is open.
@@ -289,9 +313,14 @@ func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
 	return row.CreatedAt, nil
 }
 
-// DueSweeps lists ended tasks whose folder may have files that the task does not show. Such files
-// were erased, or were copied for an end that did not come; the latter are swept once no copy can
-// be under way (D13).
+// DueSweeps lists ended tasks whose folder may have files that the task does not show. Such
+// files were erased, or were copied for an end that did not come; the latter are swept once no
+// copy can be under way (D13).
+//
+// Example: a task ends at 12:00:00 and is erased at 12:10:00. The sweep is due at once, but a
+// copy that began before the end may still write. So Again is 13:00:00, and a second sweep
+// removes what came meanwhile. The partial index tasks_sweeps finds the due rows in their
+// order.
 func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error) {
 	now := s.clock()
 	var rows []struct {
@@ -314,7 +343,8 @@ func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, er
 }
 
 // SetSweep records that a due sweep was made, and when the next one is due; zero if nothing is
-// left. It changes nothing if another sweep has become due meanwhile.
+// left. It changes nothing if another sweep has become due meanwhile: an erasure during the
+// sweep sets another sweep_at, no row matches, and the sweep is made again.
 func (s *Store) SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error {
 	_, err := exec(s.on(ctx), "UPDATE tasks SET sweep_at = ? WHERE id = ? AND sweep_at = ?",
 		at(next), due.TaskID, at(due.DueAt))

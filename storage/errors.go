@@ -19,6 +19,9 @@ import (
 // dbError turns a driver's error into one of the project: KindUnavailable when the database
 // cannot be reached or does not answer in time, KindInternal for the rest. An error of the
 // project stays as it is.
+//
+// what says what was being done, for the message. Inside transactions the driver's errors stay
+// as they are: retry looks for a deadlock first, and passes the last error through dbError.
 func dbError(err error, what string) error {
 	if err == nil {
 		return nil
@@ -50,7 +53,9 @@ const (
 	sqliteFull   = 13
 )
 
-// isAway reports whether the same call may succeed later.
+// isAway reports whether the same call may succeed later. A connection may have been lost, a
+// lock may not have come free in time, or the server may be starting, stopping or out of
+// resources.
 func isAway(err error) bool {
 	for _, away := range []error{
 		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, sql.ErrConnDone,
@@ -60,6 +65,7 @@ func isAway(err error) bool {
 			return true
 		}
 	}
+	// No connection could be made, or the network failed in the middle.
 	var connect *pgconn.ConnectError
 	var network net.Error
 	if errors.As(err, &connect) || errors.As(err, &network) {
@@ -81,6 +87,8 @@ func isAway(err error) bool {
 		}
 		return isVictim(err) || isStaleStatement(err)
 	}
+	// SQLite's driver is not imported here (see doc.go), so its error is recognized by a method.
+	// The low byte is the primary result code, the rest says more about it.
 	var lite interface{ Code() int }
 	if errors.As(err, &lite) {
 		switch lite.Code() & 0xff {
@@ -88,19 +96,22 @@ func isAway(err error) bool {
 			return true
 		}
 	}
+	// database/sql exports no value for this error.
 	return err.Error() == "sql: database is closed"
 }
 
 // isRefusal reports whether the server refused the connection for a reason that does not pass
-// by itself: the role, its password, its rights, or the name of the database.
+// by itself: the role, its password, its rights, or the name of the database. dbError reports
+// it as KindUnavailable too, with another message. 28 is the class of authorization errors,
+// 3D000 an unknown database, and 42501 a missing right.
 func isRefusal(err error) bool {
 	var connect *pgconn.ConnectError
 	code := pgCode(err)
 	return errors.As(err, &connect) && (strings.HasPrefix(code, "28") || code == "3D000" || code == "42501")
 }
 
-// isVictim reports whether PostgreSQL rolled the transaction back because of a deadlock or a
-// serialization failure.
+// isVictim reports whether PostgreSQL rolled the transaction back because of a deadlock (40P01)
+// or a serialization failure (40001). Nothing of it was stored, so retry runs it again.
 func isVictim(err error) bool {
 	code := pgCode(err)
 	return code == "40001" || code == "40P01"
@@ -117,6 +128,7 @@ func isStaleStatement(err error) bool {
 	switch pg.Code {
 	case "42P05", "26000", "42P03", "34000": // a statement or a cursor exists already, or does not exist
 		return true
+	// A prepared statement's result has other columns since a migration.
 	case "0A000":
 		return pg.Routine == "RevalidateCachedQuery"
 	}
@@ -126,6 +138,7 @@ func isStaleStatement(err error) bool {
 // noLock is PostgreSQL's code for a lock that was not free in time.
 const noLock = "55P03"
 
+// pgCode returns PostgreSQL's five-character code of an error, or "" for any other error.
 func pgCode(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
@@ -134,17 +147,20 @@ func pgCode(err error) string {
 }
 
 // isDuplicate reports whether a unique constraint was violated. GORM translates errors of Exec
-// but not of Raw, so the code is checked as well.
+// but not of Raw, so the code 23505 is checked as well.
 func isDuplicate(err error) bool {
 	return errors.Is(err, gorm.ErrDuplicatedKey) || pgCode(err) == "23505"
 }
 
+// isForeignKey reports whether a foreign key was violated.
 func isForeignKey(err error) bool { return errors.Is(err, gorm.ErrForeignKeyViolated) }
 
+// notFound returns the KindNotFound error for an object, for example: no task "task_1".
 func notFound(what, id string) error {
 	return mediagate.Errorf(mediagate.KindNotFound, "no %s %q", what, id)
 }
 
+// conflict returns a KindConflict error without a code.
 func conflict(format string, args ...any) error {
 	return mediagate.Errorf(mediagate.KindConflict, format, args...)
 }

@@ -15,10 +15,14 @@ import (
 // connection may still lead to the former primary, which is now a standby.
 const readOnly = "25006"
 
-// failover keeps the pool from using connections to a server that has become read-only.
-// No call tells which connections lead there, so the first read-only error begins a new
-// round: each connection of an earlier round is closed before its next use, and its
-// replacement goes where the URL leads by then.
+// failover keeps the pool from using connections to a server that has become read-only. No call
+// tells which connections lead there, so the first read-only error begins a new round: each
+// connection of an earlier round is closed before its next use, and its replacement goes where
+// the URL leads by then.
+//
+// Example: 20 connections of round 1 lead to the primary A. B becomes the primary. The first
+// write on A fails with readOnly, and round 2 begins. The other 19 connections are closed as
+// they are taken from the pool, and new ones are opened.
 type failover struct {
 	mu    sync.Mutex
 	round int       // the round of new connections
@@ -38,6 +42,7 @@ func (f *failover) begin() {
 	}
 }
 
+// current returns the present round.
 func (f *failover) current() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

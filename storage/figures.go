@@ -7,8 +7,17 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// openFigures counts the open tasks by what they wait for. It reads only partial indexes, of open
-// tasks and of attempts without an end, so ended tasks cost nothing.
+// openFigures counts the open tasks by what they wait for. It reads only partial indexes, of
+// open tasks and of attempts without an end, so ended tasks cost nothing.
+//
+// A task counts once, at the first WHEN that fits. A stuck task is "parked" even while it waits
+// for a slot or for a lookup. Next come the other waits, and then the state of the attempt:
+// "submit" while a call may be under way, "lookup" after a lost answer, "vendor" while the job
+// runs. Without an open attempt, a task that no vendor has accepted yet is at its "start", and
+// any other task at its "end".
+//
+// since is when the task that has been longest in its step came there: the start of its wait,
+// of its attempt, of the vendor's job, the end of its last attempt, or its own creation.
 const openFigures = `SELECT t.type, t.status,
 		CASE
 			WHEN t.wait_reason <> '' THEN 'parked'
@@ -32,15 +41,20 @@ const openFigures = `SELECT t.type, t.status,
 		AND a.state IN ('intent', 'accepted', 'unknown')
 	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`
 
-// wakeFigures counts wakes. While starts are unanswered, new tasks wait in line and do not count as
-// overdue.
+// wakeFigures counts wakes by kind. due are those whose time is over, and tried those that the
+// scan has tried at least once. overdue is the earliest time of a due wake. While starts are
+// unanswered, new tasks wait in line and do not count as overdue.
 const wakeFigures = `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= @now) AS due,
 		COUNT(*) FILTER (WHERE tries > 0) AS tried, MIN(CASE WHEN wake_at <= @now AND (
 			` + goesOn + ` OR NOT EXISTS (SELECT 1 FROM wakes WHERE ` + isUnanswered + `)) THEN wake_at END) AS overdue
 	FROM wakes GROUP BY kind`
 
-// channelFigures reads the partial index of attempts without an end, the queue and the
-// await rows.
+// channelFigures reads the partial index of attempts without an end, the queue and the await
+// rows.
+//
+// jobs are the taken slots: attempts that hold one (see holdsSlot), and grants. queued are the
+// tasks that wait without a grant, and awaited the jobs that are polled for. COUNT(granted_at)
+// counts the rows in which it is not NULL. due_at is the earliest poll that is due or will be.
 const channelFigures = `SELECT channel, CAST(SUM(jobs) AS bigint) AS jobs, CAST(SUM(queued) AS bigint) AS queued,
 		CAST(SUM(awaited) AS bigint) AS awaited, MIN(due_at) AS due_at
 	FROM (
@@ -50,7 +64,10 @@ const channelFigures = `SELECT channel, CAST(SUM(jobs) AS bigint) AS jobs, CAST(
 		UNION ALL SELECT channel, 0, 0, COUNT(*), MIN(next_poll_at) FROM awaits GROUP BY channel) AS each_of
 	GROUP BY channel`
 
-// unpaidFigures reads the partial index of abandoned attempts.
+// unpaidFigures reads the partial index of abandoned attempts. It sums up the jobs and their
+// cost by account first. accounts is the number of accounts above their limit, whose submits
+// are refused; the parameter is the limit of accounts that set none. Without any limit no
+// account counts.
 const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs,
 		CAST(COALESCE(SUM(cost), 0) AS bigint) AS cost,
 		COUNT(*) FILTER (WHERE cost > COALESCE(unpaid_cap, CAST(? AS bigint))) AS accounts
@@ -61,13 +78,16 @@ const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs,
 			GROUP BY l.account_id) AS of_each
 		JOIN accounts ON accounts.id = account_id`
 
-// endpointFigures reads the partial index of pending deliveries.
+// endpointFigures reads the partial index of pending deliveries. The join leaves out deliveries
+// of deleted endpoints, which no sender claims any more.
 const endpointFigures = `SELECT COUNT(*) AS pending, MIN(d.next_at) AS due_at
 	FROM endpoint_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending'`
 
-// Figures counts what is under way, for the metrics.
+// Figures counts what is under way, for the metrics. Each statement is a snapshot of its own,
+// without locks, so the counts may differ by what happens between two of them.
 func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 	f.At = s.clock()
+	// All statements compare with the same time.
 	now := map[string]any{"now": at(f.At)}
 	if f.Stuck, err = s.StuckCounts(ctx, mediagate.TaskFilter{}); err != nil {
 		return f, err
@@ -124,7 +144,8 @@ func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 	return f, nil
 }
 
-// Limits returns how many connections to the database are in use.
+// Limits returns how many connections to the database are in use. Config.MaxOpenConns is the
+// capacity on PostgreSQL.
 func (s *Store) Limits() []limit.Figures {
 	st := s.sql.Stats()
 	return []limit.Figures{{Name: "database", Capacity: int64(st.MaxOpenConnections), Held: int64(st.InUse)}}

@@ -12,7 +12,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// keyRow is a key with its shared quota.
+// keyRow is a key with its shared quota. The two parts come from two rows of the table keys, or
+// twice from the same row if the key was never rotated.
 type keyRow struct {
 	ownKey
 	sharedQuota
@@ -20,60 +21,80 @@ type keyRow struct {
 
 // ownKey has the columns of a single key.
 type ownKey struct {
-	ID          string
-	AccountID   string
-	Hash        []byte
-	Name        string
-	Prefix      string
-	LastFour    string
-	GroupName   string
-	Models      document
-	AllowIPs    document `gorm:"column:allow_ips"`
-	ExpiresAt   stamp
-	DeletedAt   stamp
-	CreatedAt   stamp
-	LastUsedAt  stamp
-	Scopes      document
-	Strict      bool
-	QuotaID     *string // the key with the shared quota; nil: this one
+	ID        string
+	AccountID string
+	// Hash is the SHA-256 of the secret, by which a request finds its key. The secret is not
+	// stored; Prefix and LastFour are what is shown of it.
+	Hash     []byte
+	Name     string
+	Prefix   string
+	LastFour string
+	// GroupName overrides the account's group; empty: the account's.
+	GroupName string
+	// Models, AllowIPs and Scopes are JSON arrays, never NULL. An empty list of Models or AllowIPs
+	// means that all are allowed.
+	Models   document
+	AllowIPs document `gorm:"column:allow_ips"`
+	// The zero times mean: does not expire, is not deleted, was never used.
+	ExpiresAt  stamp
+	DeletedAt  stamp
+	CreatedAt  stamp
+	LastUsedAt stamp
+	Scopes     document
+	Strict     bool
+	QuotaID    *string // the key with the shared quota; nil: this one
+	// SuccessorID is the key that a rotation made of this one; nil: it was not rotated.
 	SuccessorID *string
 }
 
-// sharedQuota has the columns that the keys of a rotation share. They are in the row of the first
-// of these keys.
+// sharedQuota has the columns that the keys of a rotation share. They are in the row of the
+// first of these keys, so a hold locks one row of keys, whichever key pays (ADR 13). In the
+// rows of the other keys these columns are unused.
 type sharedQuota struct {
-	Unlimited   bool
-	Quota       mediagate.Micros
-	Held        mediagate.Micros
-	Spent       mediagate.Micros
+	// Quota is what the keys may spend in all; unused if Unlimited. Held is the sum of the open
+	// holds, and Spent the sum of the charges. A constraint keeps Held and Spent within Quota.
+	Unlimited bool
+	Quota     mediagate.Micros
+	Held      mediagate.Micros
+	Spent     mediagate.Micros
+	// Rate is in submits a minute. InFlightCap is the limit of tasks in flight, and InFlight their
+	// number now, which the statements of holds and ends count. Nil means no limit.
 	Rate        *int
 	InFlightCap *int
 	InFlight    int
-	CapDay      *mediagate.Micros
-	CapWeek     *mediagate.Micros
-	CapMonth    *mediagate.Micros
-	DayStart    stamp
-	DayUsed     mediagate.Micros
-	WeekStart   stamp
-	WeekUsed    mediagate.Micros
-	MonthStart  stamp
-	MonthUsed   mediagate.Micros
+	// The caps of a day, a week and a month in UTC; nil: no cap. See period for the columns of what
+	// is used.
+	CapDay     *mediagate.Micros
+	CapWeek    *mediagate.Micros
+	CapMonth   *mediagate.Micros
+	DayStart   stamp
+	DayUsed    mediagate.Micros
+	WeekStart  stamp
+	WeekUsed   mediagate.Micros
+	MonthStart stamp
+	MonthUsed  mediagate.Micros
 }
 
-// keyColumns are the columns of a keyRow: k is the key, q the key with its shared quota.
+// keyColumns are the columns of a keyRow: k is the key, q the key with its shared quota. For a
+// key that was never rotated, and for the first key of a rotation, both are the same row.
 var keyColumns = columnsOf[ownKey]().of("k") + ", " + columnsOf[sharedQuota]().of("q")
 
 const (
+	// keyTables joins each key with the key that has its quota. liveKey is the condition that a key
+	// may be used; its parameter is the time.
 	keyTables = " FROM keys k JOIN keys q ON q.id = COALESCE(k.quota_id, k.id)"
 	liveKey   = "k.deleted_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?)"
 )
 
-// readKeys reads the keys that meet the conditions.
+// readKeys reads the keys that meet the conditions, without a lock. The conditions may name the
+// tables k and q.
 func readKeys(db *gorm.DB, conditions string, args ...any) (rows []keyRow, err error) {
 	err = read(db, &rows, "SELECT "+keyColumns+keyTables+" WHERE "+conditions, args...)
 	return rows, err
 }
 
+// key returns the domain type, with the shared quota. Returns KindInternal if one of the lists
+// cannot be read: a key whose limits are unknown must not be used.
 func (r keyRow) key() (mediagate.Key, error) {
 	k := mediagate.Key{
 		ID:          r.ID,
@@ -103,7 +124,8 @@ func (r keyRow) key() (mediagate.Key, error) {
 	)
 }
 
-// quotaID returns the id of the key whose row has the shared quota.
+// quotaID returns the id of the key whose row has the shared quota. Every statement that moves
+// money of the key, or counts its tasks, names this row.
 func (r keyRow) quotaID() string {
 	if r.QuotaID == nil {
 		return r.ID
@@ -111,7 +133,8 @@ func (r keyRow) quotaID() string {
 	return *r.QuotaID
 }
 
-// set writes the settings of a key into its row.
+// set writes the settings of a key into its row. Amounts that are held, spent or used are no
+// settings.
 func (r *keyRow) set(k mediagate.Key) error {
 	r.Name = k.Name
 	r.GroupName = k.Group
@@ -133,7 +156,8 @@ func (r *keyRow) set(k mediagate.Key) error {
 
 // CreateKey stores a key under the hash of its secret, and sets its id and creation time. A key
 // without scopes gets all scopes. Returns KindNotFound for an unknown account, KindConflict for
-// a hash that is taken.
+// a hash that is taken. The quota of the key is not taken from another key: operators create
+// keys this way, and keys by GiveKey.
 func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (created mediagate.Key, err error) {
 	if len(k.Scopes) == 0 {
 		k.Scopes = mediagate.Scopes()
@@ -150,7 +174,8 @@ func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (
 	return row.key()
 }
 
-// newKeyRow returns the row of a new key with these settings.
+// newKeyRow returns the row of a new key with these settings. It has its own quota (QuotaID is
+// nil).
 func (s *Store) newKeyRow(account string, secret mediagate.KeySecret, settings mediagate.Key) (row keyRow, err error) {
 	row.ID = s.newID("key_")
 	row.AccountID = account
@@ -159,6 +184,7 @@ func (s *Store) newKeyRow(account string, secret mediagate.KeySecret, settings m
 	return row, row.set(settings)
 }
 
+// addKey inserts a key and writes the audit entry, in the caller's transaction.
 func (s *Store) addKey(ctx context.Context, tx *gorm.DB, row keyRow) error {
 	if err := insertKey(tx, row); err != nil {
 		return err
@@ -166,6 +192,8 @@ func (s *Store) addKey(ctx context.Context, tx *gorm.DB, row keyRow) error {
 	return s.noteKey(ctx, tx, mediagate.AuditCreateKey, row, nil, row.facts())
 }
 
+// insertKey inserts the row of a key. The foreign key to accounts refuses an unknown account,
+// and the unique index keys_hash a hash that is taken.
 func insertKey(tx *gorm.DB, row keyRow) error {
 	into := insert("keys", row, nil)
 	_, err := exec(tx, into.text.String(), into.args...)
@@ -179,7 +207,8 @@ func insertKey(tx *gorm.DB, row keyRow) error {
 	}
 }
 
-// noteKey writes a change of a key to the audit.
+// noteKey writes a change of a key to the audit. before and after come from facts, and are nil
+// where the key does not exist.
 func (s *Store) noteKey(
 	ctx context.Context, tx *gorm.DB, action mediagate.AuditAction, row keyRow, before, after any,
 ) error {
@@ -189,8 +218,11 @@ func (s *Store) noteKey(
 // UpdateKey calls change with a locked key and stores the changed settings: the name, models,
 // group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The last four belong
 // to the shared quota. change may be called more than once. If it returns an error, UpdateKey
-// returns that error and changes nothing. Returns KindNotFound, and KindInvalid for a quota or a
-// cap below the used amount.
+// returns that error and changes nothing. Returns KindNotFound, and KindInvalid for a quota or
+// a cap below the used amount.
+//
+// Holds lock the same row. So change sees the used amounts as they are, and a submit that waits
+// for the lock is checked against the new limits.
 func (s *Store) UpdateKey(
 	ctx context.Context, id string, change func(k *mediagate.Key) error,
 ) (k mediagate.Key, err error) {
@@ -205,7 +237,8 @@ func (s *Store) UpdateKey(
 	return k, err
 }
 
-// changeKey changes the settings of a locked key, as UpdateKey says.
+// changeKey changes the settings of a locked key, as UpdateKey says. row has the new settings
+// afterwards, so the caller can compare it with a copy from before.
 func (s *Store) changeKey(
 	ctx context.Context, tx *gorm.DB, row *keyRow, change func(k *mediagate.Key) error,
 ) (k mediagate.Key, err error) {
@@ -219,9 +252,12 @@ func (s *Store) changeKey(
 	if err := row.set(k); err != nil {
 		return k, err
 	}
+	// The table's constraint would refuse such a quota too, but without naming the field.
 	if err := row.checkLimits(s.clock()); err != nil {
 		return k, err
 	}
+	// The key's own settings go into its row, and the shared ones into the row of the quota. The
+	// amounts that are held and used are in neither list.
 	_, err = exec(tx, `UPDATE keys
 		SET name = ?, group_name = ?, expires_at = ?, models = ?, allow_ips = ?, scopes = ?, strict = ?
 		WHERE id = ?`,
@@ -242,14 +278,20 @@ func (s *Store) changeKey(
 	return row.key()
 }
 
-// lockKeys locks keys that are not deleted and the rows of their shared quotas, all in the order of
-// their ids, so that two calls cannot deadlock. Then it reads the keys. Keys of another account than
-// the first key's count as unknown. Returns KindNotFound.
+// lockKeys locks keys that are not deleted and the rows of their shared quotas, all in the
+// order of their ids, so that two calls cannot deadlock. Then it reads the keys. Keys of
+// another account than the first key's count as unknown. Returns KindNotFound.
+//
+// The keys are read after the locks were taken, one by one in the order of the parameters: a
+// key that was changed or deleted during the wait is read as it is now.
 func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]keyRow, error) {
 	list, err := jsonText(ids)
 	if err != nil {
 		return nil, err
 	}
+	// The inner SELECT finds the rows: the keys, and the rows of their quotas. UNION leaves out
+	// duplicates. The outer SELECT locks them in order, and its result is not read. The index that
+	// serves all parts is the primary key.
 	if _, err := exec(tx, `SELECT id FROM keys WHERE id IN (
 			SELECT id FROM keys WHERE id IN `+s.inList()+`
 			UNION SELECT quota_id FROM keys WHERE id IN `+s.inList()+` AND quota_id IS NOT NULL)
@@ -262,6 +304,7 @@ func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]keyRow, error) {
 		if err != nil {
 			return nil, err
 		}
+		// The account is compared here, so that a key can never act on a key of another account.
 		if len(rows) == 0 || i > 0 && rows[0].AccountID != locked[0].AccountID {
 			return nil, notFound("key", id)
 		}
@@ -270,10 +313,14 @@ func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]keyRow, error) {
 	return locked, nil
 }
 
-// RotateKey makes a successor of a key: a new key with the same settings, under the hash of its own
-// secret. The old key expires after grace, or earlier if it would have expired earlier. Both share
-// quota, caps, rates, and the held and spent amounts. Returns KindNotFound, and KindConflict for a
-// key that has expired or was rotated before.
+// RotateKey makes a successor of a key: a new key with the same settings, under the hash of its
+// own secret. The old key expires after grace, or earlier if it would have expired earlier.
+// Both share quota, caps, rates, and the held and spent amounts. Returns KindNotFound, and
+// KindConflict for a key that has expired or was rotated before.
+//
+// Example: key_1 has a quota of 100.00 and has spent 40.00. It is rotated at 12:00 with a grace
+// of a day. Until 12:00 of the next day key_1 and its successor key_2 both work, and together
+// may spend 60.00. A rotation of key_2 makes key_3, whose quota is still in the row of key_1.
 func (s *Store) RotateKey(
 	ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration,
 ) (k mediagate.Key, err error) {
@@ -288,7 +335,8 @@ func (s *Store) RotateKey(
 	return k, err
 }
 
-// rotate makes the successor of a locked key.
+// rotate makes the successor of a locked key. A key is rotated once only: its next rotation is
+// that of its successor, so the keys of a rotation form a chain with one newest key.
 func (s *Store) rotate(
 	ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration,
 ) (k mediagate.Key, err error) {
@@ -299,6 +347,8 @@ func (s *Store) rotate(
 	if !old.ExpiresAt.IsZero() && !old.ExpiresAt.After(now) {
 		return k, conflict("the key has expired: it can be rotated once expires_at is in the future")
 	}
+	// The successor takes over the settings with the expiry. Only the columns of the key itself are
+	// copied: those of its sharedQuota stay zero in the new row, and the old row goes on counting.
 	fresh := keyRow{ownKey: old.ownKey}
 	fresh.ID = s.newID("key_")
 	fresh.Hash, fresh.Prefix, fresh.LastFour = secret.Hash[:], secret.Prefix, secret.LastFour
@@ -307,6 +357,7 @@ func (s *Store) rotate(
 	if err := insertKey(tx, fresh); err != nil {
 		return k, err
 	}
+	// The old key never lives longer than it would have without the rotation.
 	ending := old
 	ending.ExpiresAt, ending.SuccessorID = at(now.Add(grace)), &fresh.ID
 	if !old.ExpiresAt.IsZero() && old.ExpiresAt.Before(ending.ExpiresAt.Time) {
@@ -317,19 +368,22 @@ func (s *Store) rotate(
 	if err != nil {
 		return k, err
 	}
+	// Browsers that are signed in with the old key must sign in again.
 	if err := endSessions(tx, old.ID); err != nil {
 		return k, err
 	}
 	if err := s.noteKey(ctx, tx, mediagate.AuditRotateKey, old, old.facts(), ending.facts()); err != nil {
 		return k, err
 	}
+	// The result shows the quota that the new key shares.
 	fresh.sharedQuota = old.sharedQuota
 	return fresh.key()
 }
 
-// Keys lists the keys of an account that are not deleted, or of all accounts if accountID is empty,
-// newest first. after is the id of the last key of the page before, which may have been deleted
-// meanwhile, or empty. Returns KindInvalid when after names no key of the list.
+// Keys lists the keys of an account that are not deleted, or of all accounts if accountID is
+// empty, newest first. after is the id of the last key of the page before, which may have been
+// deleted meanwhile, or empty. Returns KindInvalid when after names no key of the list. The
+// index keys_account serves the list of an account, and the primary key the list of all.
 func (s *Store) Keys(
 	ctx context.Context, accountID, after string, limit int,
 ) (keys []mediagate.Key, hasMore bool, err error) {
@@ -345,7 +399,8 @@ func (s *Store) Keys(
 	return keys, hasMore, err
 }
 
-// withSharedQuota returns the row with its shared quota, read again.
+// withSharedQuota returns the row with its shared quota, read again. The caller has read only
+// the key's own row, for example to find out why a hold was refused.
 func withSharedQuota(db *gorm.DB, row keyRow) (keyRow, error) {
 	quota, err := one[sharedQuota](db, "SELECT "+columnsOf[sharedQuota]().text+" FROM keys WHERE id = ?", row.quotaID())
 	if err != nil || quota == nil {
@@ -355,7 +410,8 @@ func withSharedQuota(db *gorm.DB, row keyRow) (keyRow, error) {
 	return row, nil
 }
 
-// Key reads a key. Returns KindNotFound, also for a deleted key.
+// Key reads a key. Returns KindNotFound, also for a deleted key. A key that has expired is
+// returned: its owner may still prolong it.
 func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
 	rows, err := readKeys(s.on(ctx), "k.id = ? AND k.deleted_at IS NULL", id)
 	if err != nil || len(rows) == 0 {
@@ -365,10 +421,12 @@ func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
 }
 
 // KeyByHash reads the key with that hash and its account, in one statement since every request
-// begins with it. Returns KindNotFound, also for a key that is deleted or has expired.
+// begins with it. Returns KindNotFound, also for a key that is deleted or has expired. The
+// unique index keys_hash finds the key.
 func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (k mediagate.Key, a mediagate.Account, err error) {
 	var row keyRow
 	var account accountRow
+	// The columns of the key and of the account are scanned side by side, without a struct of both.
 	into := append(columnsOf[keyRow]().into(&row), columnsOf[accountRow]().into(&account)...)
 	query := "SELECT " + keyColumns + ", " + accountColumns + keyTables +
 		" JOIN accounts a ON a.id = k.account_id WHERE k.hash = ? AND " + liveKey
@@ -383,7 +441,11 @@ func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (k mediagate.Key, 
 	return k, account.account(), err
 }
 
-// DeleteKey deletes a key. Its row stays, because the ledger refers to it. Returns KindNotFound.
+// DeleteKey deletes a key. Its row stays, because the ledger refers to it. Returns
+// KindNotFound.
+//
+// Other keys may have their quota in the row, which goes on counting for them. Open tasks of
+// the key go on, and their ends find the row. Sessions of the key end at once.
 func (s *Store) DeleteKey(ctx context.Context, id string) error {
 	return s.write(ctx, "delete key", func(tx *gorm.DB) error {
 		rows, err := s.lockKeys(tx, id)
@@ -401,7 +463,8 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 }
 
 // TouchKeys stores when keys were last used. Each key is a transaction of its own, so that no
-// submit waits for more than one of these writes.
+// submit waits for more than one of these writes. Processes write their uses some seconds late
+// and in any order. An earlier use matches no row, so last_used_at never goes back.
 func (s *Store) TouchKeys(ctx context.Context, usedAt map[string]time.Time) error {
 	for id, t := range usedAt {
 		_, err := exec(s.on(ctx), `UPDATE keys SET last_used_at = ?

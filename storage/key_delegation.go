@@ -13,24 +13,27 @@ import (
 // the giver may do it, in a function that sees both keys under their locks. So a giver that is
 // narrowed or deleted at the same moment gives only what it has left.
 //
-// A limited giver pays with its own quota for what it gives: for the quota of a key that it makes,
-// for the amount by which it raises another key's quota, and for the whole unspent quota of a key
-// that it rotates or widens in another way. It pays for that quota because it could then spend it
-// itself, for example with the new secret that a rotation returns. A budget therefore stays the same, however
-// many keys it is divided among. A giver that lowers the quota of a key or deletes the key gets
-// nothing back.
+// A limited giver pays with its own quota for what it gives: for the quota of a key that it
+// makes, for the amount by which it raises another key's quota, and for the whole unspent quota
+// of a key that it rotates or widens in another way. It pays for that quota because it could
+// then spend it itself, for example with the new secret that a rotation returns. A budget
+// therefore stays the same, however many keys share it. A giver that lowers the quota of a key
+// or deletes the key gets nothing back.
 
-// errGiver is the error for a giver that is deleted or has expired.
+// errGiver is the error for a giver that is deleted or has expired. The request was
+// authenticated with this key before, maybe by a cached copy.
 var errGiver = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
 
-// GiveKey makes a key of the giver's account with the settings that grant returns, under the hash of
-// its secret. Returns KindUnauthenticated for a giver that is deleted or has expired, KindForbidden
-// for quota that the giver lacks, KindConflict for a hash that is taken, and the errors of grant.
+// GiveKey makes a key of the giver's account with the settings that grant returns, under the hash
+// of its secret. Returns KindUnauthenticated for a giver that is deleted or has expired,
+// KindForbidden for quota that the giver lacks, KindConflict for a hash that is taken, and the
+// errors of grant.
 func (s *Store) GiveKey(
 	ctx context.Context, giver string, secret mediagate.KeySecret,
 	grant func(giver mediagate.Key) (mediagate.Key, error),
 ) (k mediagate.Key, err error) {
 	err = s.write(ctx, "give key", func(tx *gorm.DB) error {
+		// A new key has no row to lock, so the giver stands for it. lockKeys locks each row once.
 		by, key, _, err := s.lockGiver(tx, giver, giver)
 		if err != nil {
 			return err
@@ -42,6 +45,7 @@ func (s *Store) GiveKey(
 		if err != nil {
 			return err
 		}
+		// Nothing of the new key is spent yet, so the giver pays for all of its quota.
 		if err := s.takeQuota(ctx, tx, by, row, row.Quota); err != nil {
 			return err
 		}
@@ -68,6 +72,7 @@ func (s *Store) ChangeKey(
 		if err != nil {
 			return err
 		}
+		// before keeps the old quota: changeKey writes the new settings into row.
 		before, widened := row, false
 		others, err := s.sharing(tx, before)
 		if err != nil {
@@ -81,6 +86,8 @@ func (s *Store) ChangeKey(
 			if widened, err = check(key, was, *k); err != nil {
 				return err
 			}
+			// A shared limit that changes for one key changes for all of them. Each key is checked
+			// with its own settings.
 			for _, other := range others {
 				more, err := check(key, other, other.WithLimits(*k))
 				if err != nil {
@@ -95,6 +102,7 @@ func (s *Store) ChangeKey(
 			return err
 		case widened:
 			return s.takeQuota(ctx, tx, by, row, row.unspent())
+		// An unlimited key that becomes limited gains no quota.
 		case before.Unlimited:
 			return nil
 		default:
@@ -104,8 +112,8 @@ func (s *Store) ChangeKey(
 	return k, err
 }
 
-// sharing reads the other live keys that share the quota of a locked key. Every change of them locks
-// that quota too, so none of them changes meanwhile.
+// sharing reads the other live keys that share the quota of a locked key. Every change of them
+// locks that quota too, so none of them changes meanwhile.
 func (s *Store) sharing(tx *gorm.DB, row keyRow) ([]mediagate.Key, error) {
 	rows, err := readKeys(tx, "(k.id = ? OR k.quota_id = ?) AND k.id <> ? AND "+liveKey+" ORDER BY k.id",
 		row.quotaID(), row.quotaID(), row.ID, at(s.clock()))
@@ -130,6 +138,7 @@ func (s *Store) RenewKey(
 		if err != nil {
 			return err
 		}
+		// check sees both keys under their locks, so neither can change before the rotation.
 		if err := check(key, old); err != nil {
 			return err
 		}
@@ -142,7 +151,9 @@ func (s *Store) RenewKey(
 	return k, err
 }
 
-// lockGiver locks a giver and the key on which it acts.
+// lockGiver locks a giver and the key on which it acts. by and row are their rows, and key is
+// the giver as callers see it. Returns errGiver for a giver that may not be used any more, and
+// KindNotFound for an unknown key or a key of another account.
 func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediagate.Key, row keyRow, err error) {
 	rows, err := s.lockKeys(tx, giver, id)
 	if mediagate.Is(err, mediagate.KindNotFound) {
@@ -154,6 +165,7 @@ func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediaga
 		return by, key, row, err
 	}
 	by, row = rows[0], rows[1]
+	// lockKeys leaves out deleted keys, but not keys that have expired.
 	if !by.ExpiresAt.IsZero() && !by.ExpiresAt.After(s.clock()) {
 		return by, key, row, errGiver
 	}
@@ -161,8 +173,13 @@ func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediaga
 	return by, key, row, err
 }
 
-// takeQuota lowers the giver's quota by the amount that it gives to another key, if both are limited.
-// Keys that share a quota take nothing from each other.
+// takeQuota lowers the giver's quota by the amount that it gives to another key, if both are
+// limited. Keys that share a quota take nothing from each other. Returns KindForbidden if the
+// giver has less left.
+//
+// Example: a giver has a quota of 100.00, of which 30.00 are spent and 20.00 are held. It may
+// give at most 50.00. If it gives 50.00 to a new key, its own quota becomes 50.00, which its
+// holds and charges use up.
 func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, taken mediagate.Micros) error {
 	if by.Unlimited || row.Unlimited || taken <= 0 || by.quotaID() == row.quotaID() {
 		return nil

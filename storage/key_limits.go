@@ -15,14 +15,18 @@ import (
 // names the day to which it was counted; its week and month follow from the day, since all three
 // are counted together.
 type period struct {
-	name  string
-	days  int // the most days that it has
+	name string
+	days int // the most days that it has
+	// begin returns the beginning of the period that contains t, a time in UTC.
 	begin func(t time.Time) time.Time
 }
 
+// periods are the periods with a cap. The shortest is the first: statements of a submit use
+// periods[0] for the day to which a hold is counted.
 var periods = [...]period{
 	{"day", 1, func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }},
 	{"week", 7, func(t time.Time) time.Time {
+		// Weeks begin on Mondays, and time.Weekday on Sundays.
 		sinceMonday := (int(t.Weekday()) + 6) % 7
 		return time.Date(t.Year(), t.Month(), t.Day()-sinceMonday, 0, 0, 0, 0, time.UTC)
 	}},
@@ -32,8 +36,9 @@ var periods = [...]period{
 // start returns the beginning of the period that contains t.
 func (p period) start(t time.Time) stamp { return at(p.begin(t.UTC())) }
 
-// current is the expression of the amount that a key has used in the present period, whose beginning
-// is the parameter.
+// current is the expression of the amount that a key has used in the present period, whose
+// beginning is the parameter. If the row still counts an earlier period, nothing is used in the
+// present one. The next hold begins it.
 func (p period) current() string {
 	return "CASE WHEN " + p.name + "_start >= ? THEN " + p.name + "_used ELSE 0 END"
 }
@@ -45,11 +50,19 @@ func (p period) end(r keyRow, now time.Time) time.Time {
 	if counted, _ := r.counted(p); counted.After(start.Time) {
 		start = counted
 	}
+	// The period's most days after its start lie in the next period, and begin goes back to its
+	// first moment. Example: 1 February and 31 days give 4 March (3 March in a leap year), whose
+	// month began on 1 March.
 	return p.begin(start.AddDate(0, 0, p.days))
 }
 
-// used returns the amount that a key has used in the present period. When the clock is set back, the
-// period that was counted last stays the present one, so that no key gets its cap twice.
+// used returns the amount that a key has used in the present period. When the clock is set
+// back, the period that was counted last stays the present one, so that no key gets its cap
+// twice.
+//
+// Example: a key has used its cap of 2 May when the clock goes back to 23:59 of 1 May. The row
+// counts 2 May, which is not before 1 May. So its amount still counts, and the key gets nothing
+// more.
 func (p period) used(r keyRow, now time.Time) mediagate.Micros {
 	start, used := r.counted(p)
 	if start.Before(p.start(now).Time) {
@@ -58,6 +71,8 @@ func (p period) used(r keyRow, now time.Time) mediagate.Micros {
 	return used
 }
 
+// counted returns the columns of a period: when the period that was counted last began, zero if
+// none was, and what was used in it.
 func (r keyRow) counted(p period) (start stamp, used mediagate.Micros) {
 	switch p.name {
 	case "day":
@@ -69,6 +84,7 @@ func (r keyRow) counted(p period) (start stamp, used mediagate.Micros) {
 	}
 }
 
+// limit returns the cap of a period; nil: no cap.
 func (r keyRow) limit(p period) *mediagate.Micros {
 	switch p.name {
 	case "day":
@@ -81,6 +97,8 @@ func (r keyRow) limit(p period) *mediagate.Micros {
 }
 
 // checkLimits returns KindInvalid for a quota or a cap below the amount that is used already.
+// The error names the field. The caller holds the lock of the row, so the used amounts are
+// exact.
 func (r keyRow) checkLimits(now time.Time) error {
 	if used := r.Held + r.Spent; !r.Unlimited && r.Quota < used {
 		return mediagate.Invalid("quota", "quota must be at least %s, which is held and spent already", used)
@@ -96,8 +114,11 @@ func (r keyRow) checkLimits(now time.Time) error {
 	return nil
 }
 
-// inFlight is a table whose rows bound the number of tasks in flight. Each hold of a task raises the
-// row's in_flight, and each end of a task lowers it, in statements that write the row anyway.
+// inFlight is a table whose rows bound the number of tasks in flight. Each hold of a task
+// raises the row's in_flight, and each end of a task lowers it, in statements that write the
+// row anyway. Abandoned jobs of cancelled tasks count too, but have no counter: jobs counts
+// them when a limit is checked. Otherwise a client could submit and cancel without end at a
+// vendor that cannot stop jobs.
 type inFlight struct {
 	table string
 	what  string // the name of a row for people
@@ -105,9 +126,12 @@ type inFlight struct {
 	jobs  string // the query that counts jobs of cancelled tasks that may still run
 }
 
+// openTasks counts the open tasks of an account, for the check of the counters. An expression
+// for the account's id follows.
 const openTasks = "SELECT COUNT(*) FROM tasks AS t WHERE t.status IN ('pending', 'processing') AND t.account_id = "
 
 var (
+	// The tasks of all keys that share a quota count together.
 	keysInFlight = inFlight{
 		"keys", "key",
 		openTasks + "keys.account_id AND t.key_id IN " + pair,
@@ -121,13 +145,17 @@ var (
 // pair selects the ids of the keys that share the quota of a row of keys.
 const pair = "(SELECT o.id FROM keys AS o WHERE o.id = keys.id OR o.quota_id = keys.id)"
 
-// room is the condition that a row may have one more task in flight. limit is an expression that is
-// NULL where there is no limit.
+// room is the condition that a row may have one more task in flight. limit is an expression
+// that is NULL where there is no limit. The statement that takes a hold contains the condition,
+// and is thus exact for the counter: PostgreSQL reads it under the lock of the row.
 func (f inFlight) room(limit string) string {
 	return "(" + limit + " IS NULL OR " + f.table + ".in_flight + " + f.jobs + " < " + limit + ")"
 }
 
-// checkInFlight returns KindRateLimited if a row has as many tasks in flight as its limit allows.
+// checkInFlight returns KindRateLimited if a row has as many tasks in flight as its limit
+// allows. It explains a refused hold. byDefault is the limit of rows that set none; nil: no
+// limit. If the row has room by now, checkInFlight returns nil, and the caller tries the hold
+// again.
 func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string, byDefault *int) error {
 	row, err := one[struct {
 		InFlight    int
