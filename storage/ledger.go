@@ -166,8 +166,9 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 	if amount == 0 {
 		return g, 0, false, mediagate.Invalid("amount", "amount must not be zero")
 	}
-	// The transfer is inserted first, and the account's row changes last. Of two grants with the same
-	// reference, the second waits at the unique index ledger_reference, and then finds the first.
+	// The transfer is inserted first, and the account's row changes after it. Of two grants with the
+	// same reference, the second waits at the unique index ledger_reference, and then finds the
+	// first.
 	err = s.writeFor(ctx, accountID, "grant", func(tx *gorm.DB) error {
 		g = mediagate.Transfer{
 			ID:        s.newID("txn_"),
