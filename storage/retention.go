@@ -76,10 +76,10 @@ var retention = map[mediagate.Removal]retained{
 		due:    "NOT " + isRemembered,
 		remove: []string{"DELETE FROM idempotency WHERE task_id IN @ids AND expires_at <= @now"},
 	},
-	// The files of old completed tasks, unless an open task uses them. remove is nil: the rows stay
-	// without the keys of their objects (forgetFiles). A task whose end is old enough and on which no
-	// open task works never becomes due later, so it is settled also if it has failed or keeps its
-	// files for ever.
+	// The files of old completed tasks, unless they are kept for ever or an open task uses them.
+	// remove is nil: the rows stay without the keys of their objects (forgetFiles). A task whose end
+	// is old enough and on which no open task works never becomes due later, so it is settled also if
+	// it has failed or keeps its files for ever.
 	mediagate.RemoveResults: {
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before
@@ -193,6 +193,7 @@ func (s *Store) RemoveRows(
 			return err
 		}
 		for _, row := range rows {
+			// The first row that stays ends the loop: the mark must not pass it.
 			if begin != state.Mark || !row.Settled && !slices.Contains(gone, row.ID) {
 				break
 			}

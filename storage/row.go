@@ -118,8 +118,7 @@ func stored(field any) any {
 
 // differing returns the columns in which two rows differ, with the values of the second.
 //
-// An UPDATE of these columns only spares the indexes of the others. Values are compared as they
-// are stored, so two times within the same microsecond are equal.
+// Values are compared as they are stored, so two times within the same microsecond are equal.
 func differing[R any](was, is R) map[string]any {
 	c, changes := columnsOf[R](), map[string]any{}
 	before, after := c.into(&was), c.into(&is)
@@ -332,7 +331,7 @@ func micros(d time.Duration) int64 { return d.Microseconds() }
 
 // statement is a SQL statement under construction, with the values of its parameters.
 //
-// Every value becomes a parameter, so no text from a client gets into the SQL.
+// Values become parameters, so no text from a client gets into the SQL.
 type statement struct {
 	text strings.Builder
 	args []any
