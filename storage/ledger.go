@@ -123,7 +123,7 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 // insert returns the INSERT of the transfer up to its last value, the counted day, which the caller
 // appends.
 //
-// It is an INSERT by SELECT, because a submit takes the counted day from the row of payer
+// The INSERT is one by SELECT, because a submit takes the counted day from the row of payer
 // (submission.parts), in the statement that locks key and account.
 func (r transferRow) insert() *statement {
 	return (&statement{}).with(`INSERT INTO ledger_transfers

@@ -200,8 +200,8 @@ var ledgerPasses = []pass{
 		"account %s: held is %s, its open tasks and speeches hold %s",
 	),
 	{
-		// Each task with its hold and its end. The unique indexes of ledger_transfers serve both joins,
-		// and find at most one row each. A task without a hold breaks the first rule.
+		// The pass joins each task with its hold and its end. The unique indexes of ledger_transfers
+		// serve both joins, and find at most one row each. A task without a hold breaks the first rule.
 		rows: `SELECT t.id, t.status, t.hold, t.cost, MAX(h.amount) AS held, COUNT(r.id) AS ends, MAX(r.amount) AS resolved,
 				MAX(CASE r.kind WHEN 'post' THEN r.amount END) AS posted
 			FROM tasks t
@@ -253,8 +253,8 @@ var ledgerPasses = []pass{
 		rules: []rule{{text: "task %s: %s was posted or voided of a hold of %s"}},
 	},
 	{
-		// Each speech with its hold and its end. An open speech must have no end, and an ended one
-		// exactly one.
+		// The pass joins each speech with its hold and its end. An open speech must have no end, and an
+		// ended speech exactly one.
 		rows: `SELECT s.id, s.hold, s.cost, MAX(h.amount) AS held, COUNT(r.id) AS ends,
 				CASE s.state WHEN 'open' THEN 0 ELSE 1 END AS due,
 				MAX(CASE r.kind WHEN 'post' THEN r.amount ELSE 0 END) AS posted

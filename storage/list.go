@@ -77,7 +77,7 @@ func (s *Store) SelectTasks(
 	if tasks, err = convertAll(rows, taskRow.task); err != nil {
 		return nil, hasMore, err
 	}
-	// One further statement reads the statuses of the sources of all listed tasks.
+	// A further statement reads the statuses of the sources of all listed tasks.
 	read := make([]*mediagate.Task, len(tasks))
 	for i := range tasks {
 		read[i] = &tasks[i]

@@ -65,6 +65,7 @@ func (m migrationFS) Open(name string) (fs.File, error) {
 	if err != nil || path.Ext(name) != ".sql" {
 		return file, err
 	}
+	// A word that the map lacks is an error, not empty text.
 	parsed, err := template.New(name).Option("missingkey=error").ParseFS(m.FS, name)
 	if err != nil {
 		return nil, err
@@ -117,8 +118,8 @@ const migratedInterval = time.Second
 // AwaitMigrated repeats Migrated until it succeeds or patience is over: another process may
 // be running the migrations.
 //
-// It warns once, with the reason. An error that is not about the schema, for example a database
-// that is away, ends the wait at once.
+// AwaitMigrated warns once, with the reason. An error that is not about the schema, for example a
+// database that is away, ends the wait at once.
 func (s *Store) AwaitMigrated(ctx context.Context, patience time.Duration) error {
 	over := time.After(patience)
 	for warned := false; ; warned = true {

@@ -394,8 +394,8 @@ func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]m
 // and the tasks that are queued for a slot. oldest is when the oldest of these jobs and tasks began
 // to run or to wait.
 //
-// It takes no lock, so the numbers may be a moment old. oldest is zero if there are no jobs and no
-// tasks.
+// ChannelLoad takes no lock, so the numbers may be a moment old. oldest is zero if there are no
+// jobs and no tasks.
 func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error) {
 	db := s.on(ctx)
 	inFlight, err = s.slotsTaken(db, []string{name})

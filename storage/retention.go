@@ -55,28 +55,30 @@ const (
 )
 
 var retention = map[mediagate.Removal]retained{
-	// All delivery attempts of a task are old, and no round of its callback is open.
+	// Delivery attempts go when all attempts of their task are old and no round of its callback is
+	// open.
 	mediagate.RemoveDeliveries: {
 		table: "deliveries", id: "task_id", prefix: "task_",
 		due: `NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = s.id AND d.at >= @before` + ofOne + `
 			AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = s.id AND w.kind = 'round'` + ofOne,
 		remove: []string{"DELETE FROM deliveries WHERE task_id IN @ids AND at < @before"},
 	},
-	// All deliveries of an event are old. A pending delivery stays while its endpoint exists; no
-	// sender claims one without an endpoint.
+	// Deliveries to endpoints go when all deliveries of their event are old. A pending delivery stays
+	// while its endpoint exists; no sender claims a delivery without an endpoint.
 	mediagate.RemoveEndpointDeliveries: {
 		table: "endpoint_deliveries", id: "event_id", prefix: mediagate.EventPrefix,
 		due: `NOT EXISTS (SELECT 1 FROM endpoint_deliveries d WHERE d.event_id = s.id AND (d.created_at >= @before
 			OR d.state = 'pending' AND EXISTS (SELECT 1 FROM endpoints e WHERE e.id = d.endpoint_id` + ofOne + `)` + ofOne,
 		remove: []string{"DELETE FROM endpoint_deliveries WHERE event_id IN @ids"},
 	},
-	// No idempotency record of the task is in use. Records of open tasks have no expiry, and stay.
+	// Idempotency records go when no record of their task is in use. Records of open tasks have no
+	// expiry, and stay.
 	mediagate.RemoveIdempotency: {
 		table: "idempotency", id: "task_id", prefix: "task_",
 		due:    "NOT " + isRemembered,
 		remove: []string{"DELETE FROM idempotency WHERE task_id IN @ids AND expires_at <= @now"},
 	},
-	// The files of old completed tasks, unless they are kept for ever or an open task uses them.
+	// The files of old completed tasks go, unless they are kept for ever or an open task uses them.
 	// remove is nil: the rows stay without the keys of their objects (forgetFiles). A task whose end
 	// is old enough and on which no open task works never becomes due later, so it is settled also if
 	// it has failed or keeps its files for ever.
@@ -90,10 +92,10 @@ var retention = map[mediagate.Removal]retained{
 			AND NOT ` + isWorkedOn,
 		locked: true,
 	},
-	// The conditions of D16: the task has ended long enough ago, and has no open round, no due sweep
-	// of its files, no wake, no job that may still run, no vendor's charge that is not counted, no
-	// idempotency record in use and no open task that works on it. Only tasks that are kept for ever
-	// are settled.
+	// A task goes under the conditions of D16: it has ended long enough ago, and has no open round,
+	// no due sweep of its files, no wake, no job that may still run, no vendor's charge that is not
+	// counted, no idempotency record in use and no open task that works on it. Only tasks that are
+	// kept for ever are settled.
 	mediagate.RemoveTasks: {
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.ended_at < @before
@@ -376,8 +378,8 @@ func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, er
 // NoteRemoval adds to the count of removed rows of a kind and moves its mark. With ended, it also
 // records the time when retention came to the end of the kind.
 //
-// It is for kinds that are not removed by RemoveRows: objects of the bucket, uploads and sessions.
-// The mark of objects is a key of the bucket.
+// NoteRemoval is for kinds that RemoveRows does not remove: objects of the bucket, uploads and
+// sessions. The mark of objects is a key of the bucket.
 func (s *Store) NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error {
 	return s.write(ctx, "note removal", func(tx *gorm.DB) error {
 		row, err := s.lockRemoval(tx, kind)

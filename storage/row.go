@@ -142,7 +142,7 @@ func one[R any](db *gorm.DB, query string, args ...any) (*R, error) {
 
 // read appends the rows of a statement, whose columns are in the order of the struct's fields.
 //
-// It scans by position, so the query must name the columns in that order; another order of the
+// read scans by position, so the query must name the columns in that order; another order of the
 // same types would go unnoticed.
 func read[R any](db *gorm.DB, rows *[]R, query string, args ...any) error {
 	found, err := db.Raw(query, args...).Rows()
@@ -326,7 +326,7 @@ func unreadable(err error) bool {
 
 // micros returns a duration as its column holds it.
 //
-// Such columns end in _us.
+// The names of such columns end in _us.
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
 // statement is a SQL statement under construction, with the values of its parameters.

@@ -183,8 +183,8 @@ func (s *Store) rotateSecret(
 
 // replaceSecret makes a new secret in place of the current one, whose row is locked.
 //
-// Three secrets would sign if the previous one is still valid, so it must be dropped by force.
-// Otherwise receivers that know only the previous secret would fail without notice.
+// At most two secrets sign at a time. If the previous one is still valid, it is dropped only if
+// force is set.
 func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRow, now time.Time, force bool) error {
 	owner := current.owner()
 	previous, err := take[secretRow](owner.of(tx).Where("expires_at > ?", at(now)))

@@ -46,8 +46,8 @@ func (s *Store) lockSources(tx *gorm.DB, st *task.State) error {
 // readSources reads the states of the task's sources, by their ids. lock is the clause that locks
 // their rows. Tasks of other accounts are left out.
 //
-// ORDER BY id keeps the order of the locks. A source of another account counts as unknown, as
-// everywhere. Erased sources are returned with the time of their erasure.
+// ORDER BY id keeps the order of the locks. Erased sources are returned with the time of their
+// erasure.
 func (s *Store) readSources(
 	db *gorm.DB, t *mediagate.Task, lock string,
 ) (sources map[string]mediagate.Task, err error) {
@@ -81,7 +81,7 @@ func (s *Store) readSources(
 
 // noteSourceStates fills in the statuses of the sources of tasks that were read.
 //
-// It is one statement for all tasks. An erased or removed source gets an empty status.
+// One statement serves all tasks. An erased or removed source gets an empty status.
 func (s *Store) noteSourceStates(db *gorm.DB, tasks ...*mediagate.Task) error {
 	ids := []string{}
 	for _, t := range tasks {

@@ -17,8 +17,8 @@ import (
 // KindForbidden when the account is suspended, and KindUnauthenticated when the key was deleted or has
 // expired meanwhile.
 //
-// The API process calls this before it calls the vendor, so no vendor works without a hold. It has
-// no sources, no wake and no idempotency record, and counts as no task in flight.
+// The API process calls OpenSpeech before it calls the vendor, so no vendor works without a hold.
+// A speech has no sources, no wake and no idempotency record, and counts as no task in flight.
 func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error {
 	now := s.clock()
 	charges, err := jsonText(n.Charges)
