@@ -23,7 +23,7 @@ const maxProblems = 100
 //
 // The snapshot is one read-only transaction at REPEATABLE READ (ADR 14). At READ COMMITTED each
 // statement would see another moment, and a hold between two statements would look like an error.
-// Operators and the housekeeping call it.
+// Operators and the housekeeping call CheckLedger.
 func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport, err error) {
 	err = s.on(ctx).Transaction(func(tx *gorm.DB) error {
 		report = mediagate.LedgerReport{Problems: []string{}}
@@ -65,7 +65,7 @@ func (s *Store) alone(tx *gorm.DB) error {
 	if s.lite {
 		return nil
 	}
-	// The true in each call limits the setting to this transaction.
+	// The argument true limits each setting to this transaction.
 	_, err := exec(tx, `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true),
 		set_config('work_mem', '64MB', true)`)
 	return err
@@ -160,7 +160,8 @@ var ledgerPasses = []pass{
 		},
 	},
 	{
-		// Entries without a transfer. The foreign key refuses them; the check does not rely on it.
+		// The pass finds entries without a transfer. The foreign key refuses them; the check does not
+		// rely on it.
 		rows: `SELECT e.transfer_id AS id, e.amount AS found, 0 AS expected FROM ledger_entries e
 			WHERE NOT EXISTS (SELECT 1 FROM ledger_transfers t WHERE t.id = e.transfer_id)`,
 		rules: []rule{{text: "transfer %s has an entry of %s but is gone (%s)"}},
@@ -187,7 +188,7 @@ var ledgerPasses = []pass{
 	// Every hold belongs to a key, so an account's held and spent are the sums of its keys.
 	keySum("held"), keySum("spent"),
 	summed(
-		// Entries of an account that has no row.
+		// The query finds accounts that have entries but no row.
 		`SELECT DISTINCT s.account_id AS id, 0 AS found, 0 AS expected FROM sums s
 			WHERE NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = s.account_id)`,
 		"account %s has entries but is gone (%s, %s)",
@@ -233,8 +234,8 @@ var ledgerPasses = []pass{
 		},
 	},
 	{
-		// Holds without an end, whose task or speech is not open or is gone. Their money would stay held
-		// for ever.
+		// The pass finds holds without an end, whose task or speech is not open or is gone. Their money
+		// would stay held for ever.
 		rows: `SELECT h.task_id AS id, h.amount AS found, 0 AS expected FROM ledger_transfers h
 			WHERE h.kind = 'hold'
 				AND NOT EXISTS (SELECT 1 FROM ledger_transfers r

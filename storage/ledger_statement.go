@@ -94,8 +94,8 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 		if err != nil {
 			return err
 		}
-		// since includes the transfers at the time from itself. On a further page those up to the last
-		// one are shown already: began adds them again.
+		// since includes the transfers at the time from itself. On a further page, the transfers of that
+		// time up to the last one are shown already: began adds them again.
 		st.Opening = mediagate.Balance{
 			Available: account.Available - since.Available + began.Available,
 			Held:      account.Held - since.Held + began.Held,

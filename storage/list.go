@@ -180,8 +180,8 @@ func (s *Store) listing(ctx context.Context, filter mediagate.TaskFilter) (*stat
 // where appends the conditions of a filter. id is the expression with which ids are compared. If it
 // is empty, the conditions of time and After are left out.
 //
-// The conditions of time select a range of ids, so that an index on the id serves them. The
-// condition on created_at decides exactly, within idMargin at both ends.
+// The conditions of time select a range of ids, so that an index on the id serves them. The range
+// is idMargin wider at both ends; the condition on created_at decides exactly.
 func (list *statement) where(f selection, id string) *statement {
 	// The partial indexes of lists leave erased tasks out, and serve only queries with this
 	// condition.

@@ -65,7 +65,6 @@ func (m migrationFS) Open(name string) (fs.File, error) {
 	if err != nil || path.Ext(name) != ".sql" {
 		return file, err
 	}
-	// A word that the map lacks is an error, not empty text.
 	parsed, err := template.New(name).Option("missingkey=error").ParseFS(m.FS, name)
 	if err != nil {
 		return nil, err

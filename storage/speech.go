@@ -74,8 +74,8 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 // VoidSpeeches voids the speeches whose lease is over, and returns how many. A speech whose rows
 // contradict each other gives an error; the others are voided all the same.
 //
-// Every API process calls it every 10 s, so it needs no leader: a speech that two processes find
-// is voided once. The partial index speeches_open (void_after) finds the rows.
+// Every API process calls VoidSpeeches every 10 s, so no leader is needed: a speech that two
+// processes find is voided once. The partial index speeches_open (void_after) finds the rows.
 func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err error) {
 	// The condition is written anew for each statement, because on SQLite it contains the time.
 	lapsed := func() string { return "void_after <= " + s.present() }
@@ -124,7 +124,7 @@ func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, con
 	if err != nil || row == nil {
 		return false, err
 	}
-	// tasks stays 0: a speech is no task in flight. It has no provider in the sums of usage.
+	// tasks stays 0: a speech is no task in flight. Usage counts a speech without a provider.
 	return true, s.resolve(tx, holding{
 		id:        id,
 		accountID: row.AccountID,
