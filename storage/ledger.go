@@ -14,6 +14,9 @@ import (
 
 // The buckets between which money moves. The four balances of an account sum to zero.
 const (
+	// A grant moves money from issued to available, a hold from available to held, and the end of the
+	// hold from held to spent or back to available. Issued is therefore minus the sum of the other
+	// three.
 	bucketIssued    = "issued"
 	bucketAvailable = "available"
 	bucketHeld      = "held"
@@ -21,8 +24,13 @@ const (
 )
 
 // transferRow is a transfer, read by transferColumns.
+//
+// A task has at most one hold, and at most one post or void: the unique indexes ledger_one_hold
+// and ledger_one_end refuse a second row.
 type transferRow struct {
 	mediagate.Transfer
+	// At replaces the At of the embedded Transfer, because insert passes it to the statement: each
+	// database stores a stamp in its own form.
 	At stamp
 	// CountedDay is the day to which a hold was counted in the caps of its key. A post or a void
 	// has the same day: the amount that was not charged was taken from the count of that day.
@@ -36,8 +44,10 @@ type transferRow struct {
 const transferColumns = `l.id, l.kind, l.account_id, COALESCE(l.key_id, ''), COALESCE(l.task_id, ''),
 	l.amount, COALESCE(l.reference, ''), l.at, l.counted_day, l.model, l.provider, l.status`
 
+// newTransferRow returns the row of a transfer that is about to be written.
 func newTransferRow(t mediagate.Transfer) transferRow { return transferRow{Transfer: t, At: at(t.At)} }
 
+// transfer returns the domain type of the row.
 func (r transferRow) transfer() mediagate.Transfer {
 	r.Transfer.At = r.At.Time
 	return r.Transfer
@@ -48,6 +58,7 @@ func readTransfer(db *gorm.DB, conditions string, args ...any) (*transferRow, er
 	return one[transferRow](db, "SELECT "+transferColumns+" FROM ledger_transfers l WHERE "+conditions, args...)
 }
 
+// deref returns the text at s, or "" for nil: the domain types have "" where a column is NULL.
 func deref(s *string) string {
 	if s == nil {
 		return ""
@@ -55,6 +66,7 @@ func deref(s *string) string {
 	return *s
 }
 
+// nullable is the reverse of deref. A grant, for example, has no key, so its key_id is NULL.
 func nullable(s string) *string {
 	if s == "" {
 		return nil
@@ -63,12 +75,17 @@ func nullable(s string) *string {
 }
 
 // entryRow is one line of a transfer.
+//
+// An example: a task with a hold of 5 ends at a cost of 3. The post has three lines: held -5,
+// spent +3, available +2. The primary key (transfer_id, bucket) allows one line for each bucket.
 type entryRow struct {
 	TransferID string
 	Bucket     string
-	AccountID  string
-	KeyID      *string
-	Amount     mediagate.Micros
+	// AccountID and KeyID repeat those of the transfer. CheckLedger compares them, and sums the
+	// entries by them.
+	AccountID string
+	KeyID     *string
+	Amount    mediagate.Micros
 }
 
 // TableName implements GORM's Tabler.
@@ -76,6 +93,9 @@ func (entryRow) TableName() string { return "ledger_entries" }
 
 // entries returns the lines of a transfer, by its kind. held is the amount of the hold; only posts
 // use it.
+//
+// The lines always sum to zero. A post returns the part of the hold that is not charged, held -
+// t.Amount, to available.
 func entries(t transferRow, held mediagate.Micros) []entryRow {
 	line := func(bucket string, amount mediagate.Micros) entryRow {
 		return entryRow{
@@ -102,6 +122,9 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 
 // insert returns the INSERT of the transfer up to its last value, the counted day, which the caller
 // appends.
+//
+// The INSERT is one by SELECT, because a submit takes the counted day from the row of payer
+// (submission.parts), in the statement that locks key and account.
 func (r transferRow) insert() *statement {
 	return (&statement{}).with(`INSERT INTO ledger_transfers
 			(id, kind, account_id, key_id, task_id, amount, reference, at, model, provider, status, counted_day)
@@ -112,7 +135,12 @@ func (r transferRow) insert() *statement {
 
 // record writes the transfer with its entries. It returns false if a unique constraint refused the
 // transfer: the hold exists, it is resolved already, or the grant's reference is taken.
+//
+// If another transaction is inserting the same transfer, the INSERT waits for its end. So a true
+// result means that this transaction alone moves the money.
 func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
+	// "WHERE true" stands between the SELECT and ON CONFLICT, because SQLite might otherwise read ON
+	// as part of a join.
 	into := row.insert().with("? WHERE true ON CONFLICT DO NOTHING", row.CountedDay)
 	added, err := exec(tx, into.text.String(), into.args...)
 	if err != nil || added == 0 {
@@ -123,6 +151,9 @@ func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
 }
 
 // maxAccount bounds the money of an account, so that no sum overflows.
+//
+// A quarter leaves room for the sum of an account's three balances and one more amount (see asked
+// in submit.go).
 const maxAccount = math.MaxInt64 / 4
 
 // Grant gives an account money. A negative amount takes money back. A repeated grant, with the same
@@ -135,6 +166,9 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 	if amount == 0 {
 		return g, 0, false, mediagate.Invalid("amount", "amount must not be zero")
 	}
+	// The transfer is inserted first, and the account's row changes after it. Of two grants with the
+	// same reference, the second waits at the unique index ledger_reference, and then finds the
+	// first.
 	err = s.writeFor(ctx, accountID, "grant", func(tx *gorm.DB) error {
 		g = mediagate.Transfer{
 			ID:        s.newID("txn_"),
@@ -152,6 +186,9 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 			g, available, err = firstGrant(tx, g)
 			return err
 		}
+		// No row matches if the account is unknown, if a negative amount is more than what is available,
+		// or if a positive amount would exceed maxAccount. The bounds are clipped, so that neither the
+		// negation nor the subtraction overflows. An error rolls back the transfer.
 		changed, err := exec(tx, `UPDATE accounts SET available = available + ?
 			WHERE id = ? AND available >= ? AND available + held + spent <= ?`,
 			amount, accountID, -max(min(amount, 0), -maxAccount-1), maxAccount-max(amount, 0))
@@ -182,6 +219,9 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 }
 
 // firstGrant reads the earlier grant that has the same reference.
+//
+// An equal amount is a repetition: firstGrant returns it with the present balance. Another amount
+// is a conflict.
 func firstGrant(tx *gorm.DB, g mediagate.Transfer) (mediagate.Transfer, mediagate.Micros, error) {
 	row, err := readTransfer(tx, "l.account_id = ? AND l.reference = ? AND l.kind = 'grant'", g.AccountID, g.Reference)
 	if err != nil {
@@ -225,6 +265,10 @@ func (s *Store) Ledger(
 
 // ledgerListing returns the query of the page after the transfer last, or of the first page if last
 // is nil.
+//
+// The index ledger_account_time (account, at, id) serves the whole ledger in the order of the
+// list. Transfers of the same time are ordered by id, so that no page repeats or skips one of
+// them.
 func ledgerListing(accountID, taskID string, last *transferRow, limit int) *statement {
 	list := (&statement{}).say("SELECT ", transferColumns, " FROM ")
 	if taskID == "" {
@@ -241,6 +285,9 @@ func ledgerListing(accountID, taskID string, last *transferRow, limit int) *stat
 }
 
 // holding is a hold that is to be ended, with its owner: a task or a speech.
+//
+// The amount is that of the task's row or the speech's row. CheckLedger compares it with the hold
+// in the ledger.
 type holding struct {
 	id, accountID, keyID string
 	amount               mediagate.Micros
@@ -250,6 +297,9 @@ type holding struct {
 }
 
 // newHold returns the transfer of a new hold.
+//
+// The id is that of a task or a speech. Both are in the column task_id, under the same unique
+// indexes.
 func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, now time.Time) mediagate.Transfer {
 	return mediagate.Transfer{
 		ID:        s.newID("txn_"),
@@ -267,6 +317,7 @@ func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, no
 // resolve lowers the count by the amount that is not charged. It writes the account's row last, because
 // other transactions wait for it.
 func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost mediagate.Micros) error {
+	// The hold is read for its counted day.
 	hold, err := readTransfer(tx, "l.task_id = ? AND l.kind = 'hold'", h.id)
 	if err != nil {
 		return err
@@ -274,6 +325,8 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	if hold == nil {
 		return mediagate.Errorf(mediagate.KindInternal, "there is no hold of %s", h.id)
 	}
+	// The end keeps the hold's account, key, task and counted day. It adds the model, the provider
+	// and the status, from which usage is counted.
 	end := *hold
 	end.ID = s.newID("txn_")
 	end.Kind = kind
@@ -289,19 +342,28 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	if err != nil {
 		return err
 	}
+	// ledger_one_end has refused a second end. Callers end a task or speech once, by its row, so this
+	// shows that the row and the ledger disagree.
 	if !recorded {
 		return mediagate.Errorf(mediagate.KindInternal, "the hold of %s is resolved already", h.id)
 	}
+	// The sums of usage are locked before the rows of key and account (see count).
 	if err := s.count(tx, "e.id = ?", end.ID); err != nil {
 		return err
 	}
+	// rest is the part of the hold that is not charged: all of it for a void, whose cost is 0.
 	rest := h.amount - cost
 	key := (&statement{}).with("UPDATE keys SET held = held - ?, spent = spent + ?, in_flight = in_flight - ?",
 		h.amount, cost, h.tasks)
+	// The count of a period is lowered only if the period in the key's row began at or before the day
+	// of the hold. Example: a hold counted on Monday ends on Tuesday, after another hold was counted
+	// on Tuesday. Monday's count is gone from the row, so the day stays as it is; the week and the
+	// month are lowered.
 	for _, p := range periods {
 		const used = ", @_used = @_used - CASE WHEN @_start <= ? THEN CAST(? AS bigint) ELSE 0 END"
 		key.with(strings.ReplaceAll(used, "@", p.name), hold.CountedDay, rest)
 	}
+	// The row of the shared quota has the amounts, also for a key made by rotation.
 	key.with(" WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ?)", h.keyID)
 	if _, err := exec(tx, key.text.String(), key.args...); err != nil {
 		return err

@@ -14,16 +14,23 @@ import (
 )
 
 // maxProblems bounds the report of one rule.
+//
+// A defect in the code may break a rule for every task. The report stays readable then.
 const maxProblems = 100
 
 // CheckLedger checks all rules of the ledger on one snapshot, while the ledger is in use. Each problem
 // is a line for people.
+//
+// The snapshot is one read-only transaction at REPEATABLE READ (ADR 14). At READ COMMITTED each
+// statement would see another moment, and a hold between two statements would look like an error.
+// Operators and the housekeeping call CheckLedger.
 func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport, err error) {
 	err = s.on(ctx).Transaction(func(tx *gorm.DB) error {
 		report = mediagate.LedgerReport{Problems: []string{}}
 		if err := s.alone(tx); err != nil {
 			return err
 		}
+		// The number of accounts, keys, tasks and speeches is for the report alone.
 		counted, err := one[struct{ N int }](tx, `SELECT (SELECT COUNT(*) FROM tasks) + (SELECT COUNT(*) FROM speeches)
 			+ (SELECT COUNT(*) FROM accounts) + (SELECT COUNT(*) FROM keys)`)
 		if err != nil {
@@ -34,10 +41,13 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 		if err != nil {
 			return err
 		}
+		// Summed passes are read after the others. The sort restores the order of the rules.
 		slices.SortStableFunc(found, func(a, b problemRow) int {
 			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Found, b.Found))
 		})
 		for _, row := range found {
+			// Amounts are printed in the currency, so a query that compares counts multiplies them by
+			// 1000000.
 			problem := fmt.Sprintf(texts[row.Rule], row.ID, row.Found.Number(), row.Expected.Number())
 			report.Problems = append(report.Problems, problem)
 		}
@@ -55,6 +65,7 @@ func (s *Store) alone(tx *gorm.DB) error {
 	if s.lite {
 		return nil
 	}
+	// The argument true limits each setting to this transaction.
 	_, err := exec(tx, `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true),
 		set_config('work_mem', '64MB', true)`)
 	return err
@@ -63,6 +74,7 @@ func (s *Store) alone(tx *gorm.DB) error {
 // broken finds the rows that break a rule. Rules are numbered in the order of texts. All passes over
 // the tables of sums are one statement, so that the ledger is summed once.
 func (s *Store) broken(tx *gorm.DB, passes []pass) (found []problemRow, texts []string, err error) {
+	// ask runs one statement: the tables as WITH clauses, and the rules of these tables.
 	ask := func(tables, selects []string) error {
 		var rows []problemRow
 		err := read(tx, &rows, "WITH "+strings.Join(tables, ", ")+" "+strings.Join(selects, " UNION ALL "))
@@ -75,6 +87,7 @@ func (s *Store) broken(tx *gorm.DB, passes []pass) (found []problemRow, texts []
 		for _, r := range p.rules {
 			texts = append(texts, r.text)
 		}
+		// A summed pass is collected for the last statement, which all summed passes share.
 		if p.summed {
 			sharedTables, sharedSelects = append(sharedTables, table), append(sharedSelects, selects...)
 			continue
@@ -87,6 +100,9 @@ func (s *Store) broken(tx *gorm.DB, passes []pass) (found []problemRow, texts []
 }
 
 // pass is a query whose rows, each with an id, are checked once against all of its rules.
+//
+// Example: one pass joins each transfer with its entries, and three rules check the joined row.
+// Three separate queries would join the ledger three times.
 type pass struct {
 	rows   string
 	rules  []rule
@@ -103,6 +119,9 @@ type rule struct {
 
 // statement returns the table of the rows that break any rule of the pass, and for each rule a query
 // of that table. The rules are numbered from first.
+//
+// MATERIALIZED makes PostgreSQL run the pass once and keep its few broken rows; the rules then
+// read only those.
 func (p pass) statement(table string, first int) (with string, selects []string) {
 	var conditions []string
 	for i, r := range p.rules {
@@ -141,13 +160,17 @@ var ledgerPasses = []pass{
 		},
 	},
 	{
+		// The pass finds entries without a transfer. The foreign key refuses them; the check does not
+		// rely on it.
 		rows: `SELECT e.transfer_id AS id, e.amount AS found, 0 AS expected FROM ledger_entries e
 			WHERE NOT EXISTS (SELECT 1 FROM ledger_transfers t WHERE t.id = e.transfer_id)`,
 		rules: []rule{{text: "transfer %s has an entry of %s but is gone (%s)"}},
 	},
+	// The balances in the rows of accounts and keys are caches of the ledger's sums.
 	cachedAccount("available"), cachedAccount("held"), cachedAccount("spent"),
 	cachedKey("held"), cachedKey("spent"),
 	summed(
+		// The tables' constraints refuse overdrafts. The check reads the amounts all the same.
 		"SELECT id, available AS found, 0 AS expected FROM accounts WHERE available < 0",
 		"account %s: available is %s, below %s",
 	),
@@ -157,22 +180,29 @@ var ledgerPasses = []pass{
 		"key %s: held and spent are %s, above its quota of %s",
 	),
 	summed(
+		// Money is conserved: the three balances are what was granted.
 		differsFrom("accounts", "available + held + spent",
 			"SELECT account_id AS whose, SUM(amount) AS amount FROM sums WHERE what = 'granted' GROUP BY account_id"),
 		"account %s: available, held and spent are %s, but %s was granted",
 	),
+	// Every hold belongs to a key, so an account's held and spent are the sums of its keys.
 	keySum("held"), keySum("spent"),
 	summed(
+		// The query finds accounts that have entries but no row.
 		`SELECT DISTINCT s.account_id AS id, 0 AS found, 0 AS expected FROM sums s
 			WHERE NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = s.account_id)`,
 		"account %s has entries but is gone (%s, %s)",
 	),
 	summed(
 		differsFrom("accounts", "held",
+			// open_holds are the holds in the rows of tasks and speeches, so this compares the ledger with
+			// its owners.
 			"SELECT account_id AS whose, SUM(hold) AS amount FROM open_holds GROUP BY account_id"),
 		"account %s: held is %s, its open tasks and speeches hold %s",
 	),
 	{
+		// The pass joins each task with its hold and its end. The unique indexes of ledger_transfers
+		// serve both joins, and find at most one row each. A task without a hold breaks the first rule.
 		rows: `SELECT t.id, t.status, t.hold, t.cost, MAX(h.amount) AS held, COUNT(r.id) AS ends, MAX(r.amount) AS resolved,
 				MAX(CASE r.kind WHEN 'post' THEN r.amount END) AS posted
 			FROM tasks t
@@ -204,6 +234,8 @@ var ledgerPasses = []pass{
 		},
 	},
 	{
+		// The pass finds holds without an end, whose task or speech is not open or is gone. Their money
+		// would stay held for ever.
 		rows: `SELECT h.task_id AS id, h.amount AS found, 0 AS expected FROM ledger_transfers h
 			WHERE h.kind = 'hold'
 				AND NOT EXISTS (SELECT 1 FROM ledger_transfers r
@@ -213,6 +245,8 @@ var ledgerPasses = []pass{
 		rules: []rule{{text: "task %s: %s is held for a task that is not alive (should be %s)"}},
 	},
 	{
+		// A post charges at most the hold, and a void returns exactly the hold. An end without a hold
+		// compares with -1, so that it always breaks the rule.
 		rows: `SELECT r.task_id AS id, r.amount AS found, COALESCE(h.amount, 0) AS expected FROM ledger_transfers r
 			LEFT JOIN ledger_transfers h ON h.task_id = r.task_id AND h.kind = 'hold'
 			WHERE r.kind = 'post' AND r.amount > COALESCE(h.amount, -1)
@@ -220,6 +254,8 @@ var ledgerPasses = []pass{
 		rules: []rule{{text: "task %s: %s was posted or voided of a hold of %s"}},
 	},
 	{
+		// The pass joins each speech with its hold and its end. An open speech must have no end, and an
+		// ended speech exactly one.
 		rows: `SELECT s.id, s.hold, s.cost, MAX(h.amount) AS held, COUNT(r.id) AS ends,
 				CASE s.state WHEN 'open' THEN 0 ELSE 1 END AS due,
 				MAX(CASE r.kind WHEN 'post' THEN r.amount ELSE 0 END) AS posted
@@ -233,6 +269,7 @@ var ledgerPasses = []pass{
 			{"posted <> cost", "posted", "cost", "speech %s: %s was charged in the ledger, %s by its row"},
 		},
 	},
+	// The counters that bound submits: caps by day, week and month, and tasks in flight.
 	keyPeriod(periods[0]), keyPeriod(periods[1]), keyPeriod(periods[2]),
 	keysInFlight.pass("their_keys", "in_flight_cap IS NOT NULL"),
 	accountsInFlight.pass("accounts", "true"),
@@ -259,6 +296,9 @@ func heldFor(what string) rule {
 }
 
 // cachedAccount is the pass that compares an account's cached balance with its entries.
+//
+// Only the buckets available, held and spent have a column in accounts; issued is in the ledger
+// alone.
 func cachedAccount(bucket string) pass {
 	return summed(
 		differsFrom("accounts", bucket,
@@ -281,6 +321,9 @@ func cachedKey(bucket string) pass {
 // keyPeriod is the pass that compares the amount that counts for a key's cap with the holds of the
 // period. An open hold counts in full, and an ended hold with the amount that was charged. A hold whose
 // end names no day counts in full as well.
+//
+// Example: a key's week began on Monday. The holds counted on Monday or later must sum to
+// week_used.
 func keyPeriod(p period) pass {
 	return summed(
 		differsFrom("their_keys", p.name+"_used", `SELECT q.id AS whose, SUM(l.amount) AS amount
@@ -292,6 +335,8 @@ func keyPeriod(p period) pass {
 
 // pass compares the counts in the rows with their tasks in flight. Only keys with a limit are checked,
 // since keys are many.
+//
+// The counts are multiplied by 1000000, because amounts are printed in millionths of the currency.
 func (f inFlight) pass(rows, which string) pass {
 	return summed(
 		`SELECT id, in_flight * 1000000 AS found, tasks * 1000000 AS expected
@@ -313,6 +358,8 @@ func keySum(bucket string) pass {
 }
 
 // problemRow is a row of a rule's query.
+//
+// Found and Expected are amounts, or counts times 1000000. Rule is the number of the rule's text.
 type problemRow struct {
 	Rule     int
 	ID       string
@@ -326,9 +373,14 @@ type problemRow struct {
 // tasks and speeches.
 func (s *Store) sums() string {
 	var began strings.Builder
+	// The beginnings of periods are read as microseconds, so that they compare with the days of sums
+	// in both databases.
 	for _, p := range periods {
 		began.WriteString(", " + p.name + "_used, " + s.microsOf(p.name+"_start") + " AS " + p.name + "_began")
 	}
+	// The third part of sums gives each hold the amount that counts for caps: the hold while it is
+	// open, the cost after a post, zero after a void. It joins each hold with its end by the unique
+	// index ledger_one_end.
 	return `sums AS MATERIALIZED (
 			SELECT account_id, COALESCE(key_id, '') AS key_id, bucket AS what, 0 AS day, SUM(amount) AS amount
 				FROM ledger_entries GROUP BY account_id, key_id, bucket
@@ -350,12 +402,16 @@ func (s *Store) sums() string {
 // usagePass is the pass that compares the sums of usage with the ends in the ledger. It names the first
 // figure that differs.
 func (s *Store) usagePass() pass {
+	// first is a CASE that picks the first figure whose two sums differ; it is NULL if all agree.
 	first := func(then string) string {
 		return "CASE " + eachFigure("WHEN SUM(found_@) <> SUM(due_@) THEN "+then, " ") + " END"
 	}
 	// Counts of tasks are reported as amounts.
 	const scale = " * CASE WHEN figure IN ('cost', 'released', 'taken') THEN 1 ELSE 1000000 END"
 	return pass{
+		// The innermost query lists the stored sums as found, and the sums that the ledger's ends give
+		// as due. Grouping both by the key of usage_sums stands for a full join, which SQLite does by
+		// reading the inner side once for each row (ADR 14).
 		rows: `SELECT account_id || ', key ' || key_id || ', model ' || model || ', ' || span ||
 				' from ' || CAST(begins_at AS text) || ': ' || figure AS id,
 				found` + scale + " AS found, expected" + scale + ` AS expected

@@ -41,6 +41,7 @@ const defaultLimit = 20
 // that of an account and After names a task of another account.
 func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
 	if f.After != "" {
+		// An erased task is not found either, since where leaves erased tasks out.
 		named := (&statement{}).say("SELECT id FROM tasks").
 			where(selection{TaskFilter: mediagate.TaskFilter{AccountID: f.AccountID}}, "").
 			with(" AND id = ?", f.After)
@@ -71,10 +72,12 @@ func (s *Store) SelectTasks(
 	if err := read(s.on(ctx), &rows, list.text.String(), list.args...); err != nil {
 		return nil, false, dbError(err, "list tasks")
 	}
+	// Each listing reads one row beyond the limit, if there is one.
 	rows, hasMore = page(rows, f.Limit)
 	if tasks, err = convertAll(rows, taskRow.task); err != nil {
 		return nil, hasMore, err
 	}
+	// A further statement reads the statuses of the sources of all listed tasks.
 	read := make([]*mediagate.Task, len(tasks))
 	for i := range tasks {
 		read[i] = &tasks[i]
@@ -84,6 +87,9 @@ func (s *Store) SelectTasks(
 
 // wholeMicros rounds t up to the precision of the columns. The zero time means no time: it stays
 // zero, and no other time is rounded to it.
+//
+// Example: a filter "before 12:00:00.0000001" must still include a task of 12:00:00.000000.
+// Truncated to microseconds, the filter would leave it out.
 func wholeMicros(t time.Time) time.Time {
 	whole := t.Truncate(time.Microsecond)
 	if up := whole.Add(time.Microsecond); whole.Before(t) && !up.IsZero() {
@@ -94,6 +100,9 @@ func wholeMicros(t time.Time) time.Time {
 
 // selection is a filter with the tasks and accounts that its search has found. It selects these
 // tasks and all tasks of these accounts.
+//
+// With two accounts and a task, for example, the list has the tasks of both accounts and that
+// task.
 type selection struct {
 	mediagate.TaskFilter
 	tasks    []string
@@ -101,6 +110,9 @@ type selection struct {
 }
 
 // mostFound is how many accounts, and how many tasks, a search may find.
+//
+// A list reads the newest tasks of each account that is found, so the bound limits what a list
+// costs.
 const mostFound = 20
 
 // find looks up the search of a filter: tasks by their own id or the id of a vendor's job, accounts by
@@ -115,11 +127,14 @@ func (s *Store) find(ctx context.Context, f mediagate.TaskFilter) (found selecti
 	}
 	type row struct{ ID string }
 	var tasks, accounts []row
+	// The primary key and the index attempts_job serve the two halves. UNION removes a task that both
+	// find.
 	if err := read(s.on(ctx), &tasks, `SELECT id FROM tasks WHERE id = ?
 		UNION SELECT task_id FROM attempts WHERE job_id <> '' AND job_id = ? LIMIT ?`,
 		f.Search, f.Search, mostFound+1); err != nil {
 		return found, false, err
 	}
+	// If the filter names an account, the search may find only that one.
 	query := "SELECT id FROM accounts WHERE " + accountNamed + " AND (id = ? OR ? = '') LIMIT ?"
 	if err := read(s.on(ctx), &accounts, query,
 		f.Search, anywhere(f.Search), f.AccountID, f.AccountID, mostFound+1); err != nil {
@@ -131,6 +146,7 @@ func (s *Store) find(ctx context.Context, f mediagate.TaskFilter) (found selecti
 	}
 	id := func(r row) string { return r.ID }
 	found.tasks, found.accounts = convert(tasks, id), convert(accounts, id)
+	// With a single account the list becomes that of an account, for which every filter has an index.
 	if len(tasks) == 0 && len(accounts) == 1 {
 		found.AccountID, found.accounts = accounts[0].ID, nil
 	}
@@ -151,6 +167,8 @@ func (s *Store) listing(ctx context.Context, filter mediagate.TaskFilter) (*stat
 		return listingOfAccounts(s.newest(), f), nil
 	case len(f.tasks) > 0:
 		return s.listingOfAll(f), nil
+	// These filters have an index of their own. A list without a filter, or only with times, goes by
+	// the primary key or by tasks_account. All other filters are parts of a kind, or the status.
 	case f.Reference != "" || f.KeyID != "" || f.Webhook != "",
 		f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
 		return s.listingOfAll(f), nil
@@ -161,7 +179,12 @@ func (s *Store) listing(ctx context.Context, filter mediagate.TaskFilter) (*stat
 
 // where appends the conditions of a filter. id is the expression with which ids are compared. If it
 // is empty, the conditions of time and After are left out.
+//
+// The conditions of time select a range of ids, so that an index on the id serves them. The range
+// is idMargin wider at both ends; the condition on created_at decides exactly.
 func (list *statement) where(f selection, id string) *statement {
+	// The partial indexes of lists leave erased tasks out, and serve only queries with this
+	// condition.
 	list.say(" WHERE tasks.erased_at IS NULL")
 	and := func(set bool, condition string, value any) {
 		if set {
@@ -171,6 +194,7 @@ func (list *statement) where(f selection, id string) *statement {
 	and(f.AccountID != "", "tasks.account_id =", f.AccountID)
 	and(f.KeyID != "", "tasks.key_id =", f.KeyID)
 	switch {
+	// A search selects the tasks that it found and all tasks of the accounts that it found.
 	case len(f.tasks) > 0 && len(f.accounts) > 0:
 		list.say(" AND (").in("tasks.id", f.tasks).say(" OR ").in("tasks.account_id", f.accounts).say(")")
 	case len(f.tasks) > 0:
@@ -215,6 +239,9 @@ func (list *statement) in(column string, values []string) *statement {
 
 // listingOfAccounts lists the tasks of several accounts, and single tasks. It merges the newest of
 // each account.
+//
+// Each part reads at most one page by tasks_account, so the whole reads one page for each account.
+// UNION removes a task that two parts find.
 func listingOfAccounts(list *statement, f selection) *statement {
 	part := func(f selection) {
 		list.say("SELECT id FROM (SELECT id FROM tasks").where(f, "tasks.id").
@@ -250,9 +277,13 @@ func (s *Store) listingOfAll(f selection) *statement {
 }
 
 // listingOfUsers lists the tasks that use a file of another task, in the order of the table sources.
+//
+// The primary key of sources (source, task) has the ids of one source in their order, so the LIMIT
+// ends the read early.
 func listingOfUsers(f selection) *statement {
 	list := (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM sources",
 		" JOIN tasks ON tasks.id = sources.task_id")
+	// where would add the source as a condition on tasks; here the join stands for it.
 	source := f.Source
 	f.Source = ""
 	return list.where(f, "sources.task_id").
@@ -270,6 +301,11 @@ type kindOfTask struct {
 
 // kindsOfTasks selects the kinds of the account's tasks, or of all tasks. It steps through the index
 // from one kind to the next and reads one row of each.
+//
+// The statement is a loop: the first SELECT finds the first kind, and each further round finds the
+// first row after the kind that was found last. A round is a scalar subquery, which returns a
+// single column: the id of a row of the kind. There are some dozens of kinds (ADR 22), so the loop
+// reads some dozens of rows, however many tasks there are.
 func kindsOfTasks(accountID string) *statement {
 	of := func(st *statement) *statement {
 		st.say("SELECT id FROM tasks WHERE erased_at IS NULL")
@@ -287,6 +323,10 @@ func kindsOfTasks(accountID string) *statement {
 }
 
 // listingOfKinds lists the tasks of the kinds that the filter allows. It merges the newest of each.
+//
+// For each allowed kind and status the statement reads the newest tasks by tasks_of_account or
+// tasks_of_all, up to a page, and keeps the newest of all. Example: a filter status=failed with 20
+// kinds and a page of 20 reads at most 420 index entries.
 func (s *Store) listingOfKinds(ctx context.Context, f selection) (*statement, error) {
 	var kinds []struct {
 		Type    mediagate.Type
@@ -302,6 +342,7 @@ func (s *Store) listingOfKinds(ctx context.Context, f selection) (*statement, er
 		if !allows(f.Type, k.Type) || !allows(f.Model, k.Model) || !allows(f.Channel, k.Channel) {
 			continue
 		}
+		// The status precedes the id in the index, so each status is a range of its own.
 		for _, status := range mediagate.Statuses() {
 			if allows(f.Status, status) {
 				ranges = append(ranges, kindOfTask{k.Type, k.Model, k.Channel, status})
@@ -318,6 +359,7 @@ func (s *Store) listingOfKinds(ctx context.Context, f selection) (*statement, er
 	f.Channel = ""
 	f.Status = ""
 	list := s.newest()
+	// Both forms run the inner SELECT once for each range v.
 	if s.lite { // SQLite has no LATERAL
 		list.with("SELECT newest.value AS id FROM "+s.rowsOf(kindColumns)+
 			" JOIN json_each((SELECT json_group_array(id) FROM (", text)
@@ -349,6 +391,9 @@ const kindColumns = "type text, model text, channel text, status text"
 
 // readAhead returns the LIMIT of a list: one row more than it shows. It rounds the limit up, so that
 // few different statements are prepared.
+//
+// The number is part of the statement's text: the limits 1 to 20 share one statement, 21 to 100
+// another. A longer limit is used as it is.
 func readAhead(limit int) string {
 	switch {
 	case limit <= defaultLimit:
@@ -370,6 +415,8 @@ const idMargin = time.Minute
 // idAt returns the least id with this prefix that can have been made at t, to the millisecond. Ids
 // that were made earlier are less.
 func idAt(prefix string, t time.Time) string {
+	// A time before 1970 has the least id of all, since a ULID cannot hold it. A time too far ahead
+	// is cut to the last one that it can hold.
 	var id ulid.ULID
 	if t.After(time.UnixMilli(0)) {
 		_ = id.SetTime(min(ulid.Timestamp(t), ulid.MaxTime()))
@@ -378,6 +425,9 @@ func idAt(prefix string, t time.Time) string {
 }
 
 // listingOfStuck lists tasks that are parked or overdue.
+//
+// The partial indexes tasks_stuck and wakes_stuck hold only parked tasks and overdue wakes. UNION
+// shows a task once that is both.
 func (s *Store) listingOfStuck(f selection) *statement {
 	list := s.newest()
 	of := func(from, and, id string) {
@@ -392,12 +442,16 @@ func (s *Store) listingOfStuck(f selection) *statement {
 }
 
 const (
+	// These texts repeat the conditions of the partial indexes tasks_stuck and wakes_stuck; the
+	// planner uses an index only for a query that repeats its condition.
 	openTask   = "tasks.status IN ('pending', 'processing')"
 	overdueRun = "wakes.kind = 'run' AND wakes.tries >= 3" // mediagate.StuckTries
 )
 
 // newest begins a list of the tasks whose ids a subquery selects. The caller appends the subquery and
 // then calls first.
+//
+// The outer SELECT reads whole rows only for the page; the subquery reads ids from an index.
 func (s *Store) newest() *statement {
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM (SELECT id FROM (")
 }
@@ -409,6 +463,8 @@ func (list *statement) first(f selection) *statement {
 }
 
 // bytewiseID is the expression of an id in the collation of the indexes of filtered lists.
+//
+// SQLite compares text by its bytes, so it needs no collation.
 func (s *Store) bytewiseID(column string) string {
 	if s.lite {
 		return column
@@ -417,6 +473,8 @@ func (s *Store) bytewiseID(column string) string {
 }
 
 // Labels reads the channel and the account's name of tasks, for operators' lists.
+//
+// Unknown ids have no entry in the map.
 func (s *Store) Labels(ctx context.Context, ids ...string) (map[string]mediagate.TaskLabel, error) {
 	list, err := jsonText(ids)
 	if err != nil {
@@ -438,6 +496,8 @@ func (s *Store) Labels(ctx context.Context, ids ...string) (map[string]mediagate
 }
 
 // CountTasks counts the tasks that a filter selects. It reads all of them.
+//
+// The API counts only where a caller asks for it (total=true, ADR 22).
 func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (n int, err error) {
 	if f.Stuck {
 		counts, err := s.StuckCounts(ctx, f)
@@ -459,6 +519,9 @@ func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (n int, 
 }
 
 // StuckCounts counts the stuck tasks of a filter by their reason. It reads all stuck tasks.
+//
+// A parked task counts under the reason of its wait. An overdue task without such a reason counts
+// as ReasonRunOverdue, so each task counts once. Reasons without a task are left out.
 func (s *Store) StuckCounts(ctx context.Context, f mediagate.TaskFilter) (map[string]int, error) {
 	found, none, err := s.find(ctx, f)
 	if err != nil || none {

@@ -21,6 +21,8 @@ import (
 var migrations embed.FS
 
 // postgresWords and sqliteWords hold the SQL for each word of the migrations' templates.
+//
+// An unknown word is an error (missingkey=error), so a misspelled one cannot become empty SQL.
 var postgresWords = map[string]any{
 	"postgres": true,
 	"bigint":   "bigint",
@@ -50,6 +52,8 @@ var sqliteWords = map[string]any{
 }
 
 // migrationFS contains the migrations in the SQL of one database.
+//
+// goose reads it like the embedded folder, and needs to know nothing of the templates.
 type migrationFS struct {
 	fs.FS
 	words map[string]any
@@ -88,6 +92,7 @@ func (s *Store) Migrated(ctx context.Context) error {
 	if err != nil {
 		return dbError(err, "read the migrations")
 	}
+	// The name of a migration begins with its number, for example 00004_indexes.sql.
 	needed, err := goose.NumericComponent(files[len(files)-1].Name())
 	if err != nil {
 		return dbError(err, "read the migrations")
@@ -95,6 +100,7 @@ func (s *Store) Migrated(ctx context.Context) error {
 	var has int64
 	const latest = "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied"
 	err = s.sql.QueryRowContext(ctx, latest).Scan(&has)
+	// Without goose's table no migration has run yet: has stays 0.
 	if err != nil && pgCode(err) != noTable {
 		return dbError(err, "read the schema's version")
 	}
@@ -110,6 +116,9 @@ const migratedInterval = time.Second
 
 // AwaitMigrated repeats Migrated until it succeeds or patience is over: another process may
 // be running the migrations.
+//
+// AwaitMigrated warns once, with the reason. An error that is not about the schema, for example a
+// database that is away, ends the wait at once.
 func (s *Store) AwaitMigrated(ctx context.Context, patience time.Duration) error {
 	over := time.After(patience)
 	for warned := false; ; warned = true {
@@ -135,6 +144,9 @@ const noTable = "42P01"
 
 // Migrate brings the schema up to date. Several processes may start at once:
 // on PostgreSQL one of them migrates and the others wait for it.
+//
+// A migration that has run is recorded in goose_db_version and does not run again. If a process
+// dies between two migrations, the next call continues.
 func (s *Store) Migrate(ctx context.Context) error {
 	dialect, words := goose.DialectPostgres, postgresWords
 	if s.lite {
@@ -176,6 +188,8 @@ const (
 // snapshots: a statement of the extended protocol would keep one, so the simple protocol
 // is used.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
+	// The bound is for the wait alone: the transaction that holds the lock lives on ctx, as long as
+	// the migrations take.
 	wait, cancel := context.WithTimeout(ctx, migrationWait)
 	defer cancel()
 	for {
@@ -185,6 +199,8 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 		}
 		unlock := func() { _ = tx.Rollback() }
 		var locked bool
+		// The connection is idle in its transaction while the migrations run on other connections, so
+		// the timeout for that is switched off.
 		err = tx.QueryRowContext(ctx, `SELECT pg_try_advisory_xact_lock($1),
 				set_config('idle_in_transaction_session_timeout', '0', true)`,
 			pgx.QueryExecModeSimpleProtocol, lock.DefaultLockID).Scan(&locked, new(string))

@@ -74,6 +74,7 @@ var transactionSettings = []setting{
 	{"jit", "'off'"},
 }
 
+// literal returns the text as a SQL literal.
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // takeSettings returns the settings of a session and of a transaction, with the URL's values
@@ -97,6 +98,8 @@ func takeSettings(config *pgx.ConnConfig) (session, transaction []setting) {
 			config.RuntimeParams[name] = value
 		}
 	}
+	// transactionSettings are the last of sessionSettings, so the end of the list has them with the
+	// URL's values.
 	return session, session[len(session)-len(transactionSettings):]
 }
 
@@ -155,6 +158,8 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log 
 		}
 		log.InfoContext(ctx, "a pooler is before the database", "database_pooler", string(given))
 	}
+	// source says whether the value comes from the role or the database, rather than from the
+	// server's own defaults.
 	rows, err := conn.Query(ctx, `SELECT name, setting, source IN ('database', 'user', 'database user') FROM pg_settings
 		WHERE name IN ('default_transaction_isolation', 'synchronous_commit',
 			'lock_timeout', 'idle_in_transaction_session_timeout', 'jit')
@@ -205,6 +210,10 @@ type pooled struct {
 func (p pooled) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 
 // BeginTx begins a transaction.
+//
+// The settings cost a round trip for each transaction, but no setting of a session lasts behind
+// such a pooler. A transaction that asks for no isolation level gets READ COMMITTED explicitly,
+// whatever the role's level is.
 func (p pooled) BeginTx(ctx context.Context, options *sql.TxOptions) (*sql.Tx, error) {
 	var o sql.TxOptions
 	if options != nil {

@@ -19,6 +19,9 @@ import (
 
 // loadQueue reads the channels for which the task is queued, and whether one of them has granted it
 // a slot.
+//
+// A change has locked the task's row but not its queue rows, so a channel may grant a slot at the
+// same time. GrantSlots then brings the task's wake forward, and the next question sees the grant.
 func (s *Store) loadQueue(tx *gorm.DB, st *task.State) error {
 	var rows []struct {
 		Channel string
@@ -30,6 +33,7 @@ func (s *Store) loadQueue(tx *gorm.DB, st *task.State) error {
 	}
 	for _, r := range rows {
 		st.QueuedFor = append(st.QueuedFor, r.Channel)
+		// Two channels may both have granted a slot. Using one of them deletes both rows (saveQueue).
 		st.Granted = st.Granted || r.Granted
 	}
 	return nil
@@ -41,9 +45,12 @@ func (s *Store) saveQueue(tx *gorm.DB, before, after *task.State) error {
 	switch {
 	case !is && !was:
 		return nil
+	// The task uses its slot, parks, or ends: its places in all queues go, and unused grants with
+	// them.
 	case !is:
 		_, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", after.ID)
 		return err
+	// Nothing about the queues has changed, so no channel needs to be locked.
 	case was && before.Wait.Since.Equal(after.Wait.Since) &&
 		before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
 		return nil
@@ -54,7 +61,12 @@ func (s *Store) saveQueue(tx *gorm.DB, before, after *task.State) error {
 
 // lockChannel locks the channel's row, and so its slots, until the transaction ends. It returns the
 // channel's epoch.
+//
+// The lock is NO KEY UPDATE. Writers of the same channel wait for each other; other channels are
+// independent.
 func (s *Store) lockChannel(tx *gorm.DB, name string) (epoch int64, err error) {
+	// A channel has no row before its first use. The second round locks the row that this or another
+	// transaction has just made.
 	for range 2 {
 		row, err := one[struct{ Epoch int64 }](tx,
 			"SELECT epoch FROM channels WHERE name = ?"+s.lock("FOR NO KEY UPDATE"), name)
@@ -80,9 +92,16 @@ func named[T ~string](column string, names []T) (condition string, args []any) {
 }
 
 // holdsSlot is the condition that an attempt has a slot. Its parameter is the time.
+//
+// slot_until is NULL while the job is known to run or to be on its way. Otherwise it is the end of
+// three times the job's expected duration (D7): the slot of a lost submission is free after that.
+// The partial index attempts_slots (channel, where ended_at IS NULL) serves the condition.
 const holdsSlot = "ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?)"
 
 // slotsTaken counts the taken slots. The caller has locked the channel.
+//
+// Attempts count by the index attempts_slots, grants by queue_granted. Without the channel's lock,
+// as in ChannelLoad, the number is only a snapshot.
 func (s *Store) slotsTaken(tx *gorm.DB, names []string) (int, error) {
 	channels, args := named("channel", names)
 	row, err := one[struct{ N int }](tx, `SELECT
@@ -97,14 +116,22 @@ func (s *Store) slotsTaken(tx *gorm.DB, names []string) (int, error) {
 
 // takeSlot takes a slot for a locked task: the slot that was granted to it, or a free slot for which
 // no other task is queued. Returns KindCapacity when there is none.
+//
+// Example of the race that the lock closes: the last of 10 slots is free, and two tasks submit at
+// the same time. The first transaction counts 9, stores its intent and commits. Only then the
+// second one counts, finds 10 and returns KindCapacity.
 func (s *Store) takeSlot(tx *gorm.DB, taskID, accountID, channel string, slots mediagate.Slots) error {
+	// A channel without a limit is never locked (ADR 9).
 	if slots.Limit <= 0 {
 		return nil
 	}
+	// The first name is the channel's present one. Its row is the lock of all its names.
 	if _, err := s.lockChannel(tx, slots.Names[0]); err != nil {
 		return err
 	}
 	channels, args := named("channel", slots.Names)
+	// A queued task of another account or of this one must not be overtaken, so any ungranted row of
+	// another task refuses the free slot. The index queue_waiting serves the second EXISTS.
 	found, err := one[struct{ Granted, Waiting bool }](tx, `SELECT
 			EXISTS (SELECT 1 FROM queue WHERE task_id = ? AND `+channels+` AND granted_at IS NOT NULL) AS granted,
 			EXISTS (SELECT 1 FROM queue WHERE `+channels+` AND granted_at IS NULL AND task_id <> ?) AS waiting`,
@@ -112,6 +139,8 @@ func (s *Store) takeSlot(tx *gorm.DB, taskID, accountID, channel string, slots m
 	switch {
 	case err != nil:
 		return err
+	// The grant is counted already, and the account has had its turn. The intent deletes the grant in
+	// the same transaction and takes its place.
 	case found.Granted:
 		return nil
 	case found.Waiting:
@@ -133,6 +162,9 @@ func noSlot(channel string) error {
 
 // served moves the account behind all others in the channel's round robin. The caller has locked the
 // channel.
+//
+// served is a count, not a time: the account gets one more than the highest number of the channel.
+// An account that is new in the channel is inserted the same way.
 func (s *Store) served(tx *gorm.DB, channel, account string) error {
 	_, err := exec(tx, `INSERT INTO turns (channel, account_id, served, since)
 			SELECT ?, ?, COALESCE(MAX(served), 0) + 1, CAST(? AS timestamptz) FROM turns WHERE channel = ?
@@ -142,6 +174,8 @@ func (s *Store) served(tx *gorm.DB, channel, account string) error {
 }
 
 // expireBatch is how many attempts ExpireSlots closes at once.
+//
+// The bound keeps the transaction short; the next call takes the rest.
 const expireBatch = 1000
 
 // ExpireSlots ends abandoned attempts whose slots have expired. It is event SlotExpired of package
@@ -152,6 +186,9 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 	return s.write(ctx, "expire slots", func(tx *gorm.DB) error {
 		now := at(s.clock())
 		var rows []struct{ TaskID string }
+		// The partial index attempts_abandoned (slot_until) finds the rows. The rows of their tasks are
+		// locked, as for every change of an attempt, and MATERIALIZED makes PostgreSQL lock and limit
+		// before it updates.
 		if err := read(tx, &rows, `WITH over AS MATERIALIZED (
 				SELECT a.task_id, a.n FROM attempts a JOIN tasks t ON t.id = a.task_id
 				WHERE a.state = 'abandoned' AND a.slot_until <= ? LIMIT ?`+s.skipLocked("t")+`)
@@ -165,6 +202,7 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// An ended attempt is not polled any more.
 		_, err = exec(tx, `DELETE FROM awaits WHERE task_id IN `+s.inList()+`
 			AND (SELECT state FROM attempts a WHERE a.task_id = awaits.task_id AND a.n = awaits.n) = 'ended'`, ids)
 		return err
@@ -172,7 +210,11 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 }
 
 // enqueue replaces the task's queue rows by rows for the channels for which it waits.
+//
+// The row of a channel that stays among them keeps its since, so the task keeps its place there. A
+// grant that it had is given up.
 func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
+	// n is the number of the attempt that the slot is for: the one after the last.
 	n, now := 1, at(s.clock())
 	if a := st.Last(); a != nil {
 		n = a.N + 1
@@ -194,6 +236,8 @@ func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
 			st.ID, channel, n, st.AccountID, now); err != nil {
 			return err
 		}
+		// An account without a row in turns would get no grant. A new row has served 0, so the account
+		// comes before all accounts that were served.
 		if _, err := exec(tx, `INSERT INTO turns (channel, account_id, since) VALUES (?, ?, ?)
 			ON CONFLICT (channel, account_id) DO NOTHING`, channel, st.AccountID, now); err != nil {
 			return err
@@ -207,9 +251,15 @@ func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
 // task that has waited longest. GrantSlots brings forward the wakes of the tasks that get a slot and
 // changes nothing else of these tasks: when a task's run asks, package task sees the grant and ends
 // the wait (D7). Returns KindConflict with code fenced when a newer epoch has begun.
+//
+// GrantSlots locks no task's row. It writes queue rows under the lock of the channel, and wakes
+// last. If a task ends or parks at the same time, its own transaction deletes the queue rows, and
+// the grant finds nothing or is deleted with them.
 func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got mediagate.Granted, err error) {
 	err = s.write(ctx, "grant slots", func(tx *gorm.DB) error {
 		got = mediagate.Granted{}
+		// g.Channel may be a former name of the channel. Its row has the poller's epoch, and the row of
+		// the present name is the lock of the slots.
 		names := []string{g.Channel, g.Slots.Names[0]}
 		slices.Sort(names) // no deadlock
 		for _, name := range slices.Compact(names) {
@@ -217,11 +267,14 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 			if err != nil {
 				return err
 			}
+			// A newer poller of the channel has begun. This one must not grant beside it (D8).
 			if name == g.Channel && epoch != g.Epoch {
 				return fenced(g.Channel)
 			}
 		}
 		now := s.clock()
+		// An unused grant goes back, and its task goes behind the others of its account. No row is the
+		// normal case. The index queue_granted (channel, granted_at) serves it.
 		if _, err := exec(tx, "UPDATE queue SET granted_at = NULL, since = ? WHERE channel = ? AND granted_at <= ?",
 			at(now), g.Channel, at(now.Add(-g.TakeBack))); err != nil {
 			return err
@@ -230,6 +283,7 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 		if err != nil {
 			return err
 		}
+		// Most is 0 while the channel takes no jobs: then grants are only taken back.
 		free := g.Most
 		if g.Slots.Limit > 0 {
 			free = min(free, g.Slots.Limit-taken)
@@ -257,11 +311,18 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 }
 
 // waitsOnly is the condition that no channel has granted a slot to the task of queue row q.
+//
+// A task that is queued for two channels must not get a slot at both, so a grant of another
+// channel counts. Two channels may still grant at the same moment; one grant is then superfluous
+// (ADR 9).
 const waitsOnly = `q.granted_at IS NULL
 	AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL)`
 
 // grant grants slots, no more than most allows, and returns the wakes of their tasks. The caller has
 // locked the channel.
+//
+// An example: account A has 1000 queued tasks, account B one, and three slots are free. The grants
+// go to A, B, A, if neither was served before and A came first.
 func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (granted []mediagate.Wake, err error) {
 	// A subquery with LIMIT looks into the queue account by account. With EXISTS the planner
 	// would read the whole queue first.
@@ -281,6 +342,8 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 		if turn == nil {
 			break
 		}
+		// The index queue_waiting (channel, account_id, since, task_id) has the account's tasks in the
+		// order of their wait.
 		next, err := one[struct{ TaskID string }](tx, `SELECT q.task_id FROM queue q
 			WHERE q.channel = ? AND q.account_id = ? AND `+waitsOnly+`
 			ORDER BY q.since, q.task_id LIMIT 1`, channel, turn.AccountID)
@@ -298,11 +361,14 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 		if err := s.served(tx, channel, turn.AccountID); err != nil {
 			return granted, err
 		}
+		// last is the count that the account had before this grant.
 		last = turn.Served
 		granted = append(granted, mediagate.Wake{
 			TaskID:    next.TaskID,
 			AccountID: turn.AccountID,
-			At:        now.Add(signalLease),
+			// The poller signals these runs after the commit. If the signals are lost, the wake scan finds
+			// the tasks after signalLease.
+			At: now.Add(signalLease),
 		})
 	}
 	if len(granted) == 0 {
@@ -327,6 +393,9 @@ func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]m
 // ChannelLoad counts the jobs that the channel's vendor account has or may have, grants included,
 // and the tasks that are queued for a slot. oldest is when the oldest of these jobs and tasks began
 // to run or to wait.
+//
+// ChannelLoad takes no lock, so the numbers may be a moment old. oldest is zero if there are no
+// jobs and no tasks.
 func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error) {
 	db := s.on(ctx)
 	inFlight, err = s.slotsTaken(db, []string{name})

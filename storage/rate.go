@@ -22,6 +22,9 @@ import (
 
 // step returns how far a submit moves the tat of a limit, in microseconds. It rounds up, so that no
 // rate is exceeded.
+//
+// Example: 90 submits a minute are a step of 666,667 microseconds. A limit of bytes moves by the
+// part of a day in which the bytes become available again.
 func step(l mediagate.RateLimit) int64 {
 	if l.PerDay > 0 {
 		const each = 1000 // by milliseconds, so that nothing overflows
@@ -32,6 +35,8 @@ func step(l mediagate.RateLimit) int64 {
 }
 
 // room returns how far from now the tat of a limit may be, in microseconds.
+//
+// For submits it is a minute, rounded up with each step. For bytes it is a day.
 func room(l mediagate.RateLimit) int64 {
 	if l.PerDay > 0 {
 		return day.Microseconds()
@@ -40,6 +45,8 @@ func room(l mediagate.RateLimit) int64 {
 }
 
 // left returns what a limit still admits when its tat is ahead microseconds from now.
+//
+// For submits, Next is the time until one more is available. It is zero while all are available.
 func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 	free, step := room(l)-ahead, step(l)
 	if step <= 0 { // bytes were given back
@@ -61,9 +68,14 @@ const rateTries = 4
 //
 // A tat may be further away than its rate can move it. The clock was then set back after the tat was
 // stored, and the limit counts as just used up.
+//
+// The count is not part of the submit's transaction: a request counts when it comes in, whatever
+// becomes of it (ADR 13).
 func (s *Store) TakeRates(
 	ctx context.Context, limits []mediagate.RateLimit,
 ) (all []mediagate.RateLeft, admitted bool, err error) {
+	// A round that admits needs one statement. A limit without a row needs a second round, after
+	// refusingTats has made the row.
 	for range rateTries {
 		tats, err := s.moveTats(ctx, limits)
 		if admitted = len(tats) > 0; err == nil && !admitted {
@@ -79,6 +91,7 @@ func (s *Store) TakeRates(
 		for i, l := range limits {
 			all[i] = left(l, max(tats[l.Of].Tat-tats[l.Of].Now, 0))
 		}
+		// If every limit has a submit left by now, the reason for the refusal is gone: try again.
 		if admitted || slices.ContainsFunc(all, func(l mediagate.RateLeft) bool { return l.Submits == 0 }) {
 			return all, admitted, nil
 		}
@@ -89,12 +102,15 @@ func (s *Store) TakeRates(
 // TakeFetched takes bytes from the amount that may be fetched for the account in a day. If bytes is
 // more than the whole amount, it takes the whole amount. The caller may give the taken bytes back as a
 // negative number. ok is false if fewer bytes are left.
+//
+// Example: the caller takes 64 MiB before it opens a file, reads 10 MiB, and gives 54 MiB back.
 func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (taken int64, ok bool, err error) {
 	a, err := s.Account(ctx, accountID)
 	if err != nil {
 		return 0, false, err
 	}
 	most := a.FetchesPerDay()
+	// A single file larger than the amount of a day could otherwise never be read.
 	taken = min(bytes, most)
 	_, ok, err = s.TakeRates(ctx, []mediagate.RateLimit{{Of: accountID + "/fetches", Bytes: taken, PerDay: most}})
 	return taken, ok, err
@@ -116,6 +132,11 @@ type tat struct {
 
 // moveTats takes a submit from the limits and returns their new tats. It returns none if one of the
 // limits refuses the submit or has no row.
+//
+// Each tat is first set to now if it lies in the past, and to now + room if it is too far ahead.
+// Then it moves by one step. The UPDATE demands that all of the limits stay within their room;
+// otherwise it matches no row. The rows are locked in the order of ids, so two submits with the
+// same limits cannot deadlock.
 func (s *Store) moveTats(ctx context.Context, limits []mediagate.RateLimit) (map[string]tat, error) {
 	list, err := jsonText(convert(limits, func(l mediagate.RateLimit) map[string]any {
 		return map[string]any{"id": l.Of, "step": step(l), "room": room(l)}
@@ -123,6 +144,8 @@ func (s *Store) moveTats(ctx context.Context, limits []mediagate.RateLimit) (map
 	if err != nil {
 		return nil, err
 	}
+	// PostgreSQL reads the tats again under their locks. The time is the server's, at the beginning
+	// of the statement, so processes with different clocks share one limit.
 	query := `WITH taken AS (SELECT r.id, @now + v.room AS most,
 				@least(@greatest(r.tat, @now), @now + v.room) + v.step AS tat
 			FROM @list JOIN rates r ON r.id = v.id ORDER BY r.id@lock)
@@ -155,6 +178,7 @@ func (s *Store) refusingTats(ctx context.Context, limits []mediagate.RateLimit) 
 		case err != nil:
 		case !found:
 			err = s.makeRate(ctx, l.Of)
+		// The condition repeats, since a submit may have moved the tat meanwhile.
 		case t.Tat > most:
 			_, err = exec(s.on(ctx), "UPDATE rates SET tat = ? WHERE id = ? AND tat > ?", most, l.Of, most)
 			tats[l.Of] = tat{l.Of, most, t.Now}
@@ -163,6 +187,7 @@ func (s *Store) refusingTats(ctx context.Context, limits []mediagate.RateLimit) 
 	return tats, err
 }
 
+// readTats reads tats by the ids of their limits.
 func readTats(db *gorm.DB, query string, args ...any) (map[string]tat, error) {
 	var rows []tat
 	err := read(db, &rows, query, args...)
@@ -174,6 +199,10 @@ func readTats(db *gorm.DB, query string, args ...any) (map[string]tat, error) {
 }
 
 // makeRate makes the row of a limit, fully free, and deletes rows that are unused and not locked.
+//
+// If two processes make the same row, one INSERT does nothing. Deleting rested rows changes no
+// limit: a limit without a row is fully free. Locked rows are left, so the DELETE waits for no
+// submit.
 func (s *Store) makeRate(ctx context.Context, id string) error {
 	present := "(SELECT " + s.microsOf(s.present()) + ")" // once, not for each row
 	_, err := exec(s.on(ctx), `DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE tat < `+present+` - ?

@@ -26,6 +26,8 @@ const retentionSlice = 500
 // retained says how a kind of rows is removed. The conditions are about the id s.id. In all texts
 // @before is the time before which rows are too old, @now is the time now, and @ids a list of ids.
 type retained struct {
+	// id is the column by which the rows are ordered. Rows of deliveries, for example, are removed by
+	// the id of their task.
 	table, id string // ids of the column begin with prefix and a time
 	prefix    string
 	due       string   // the condition that the row may be removed (D16)
@@ -53,23 +55,33 @@ const (
 )
 
 var retention = map[mediagate.Removal]retained{
+	// Delivery attempts go when all attempts of their task are old and no round of its callback is
+	// open.
 	mediagate.RemoveDeliveries: {
 		table: "deliveries", id: "task_id", prefix: "task_",
 		due: `NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = s.id AND d.at >= @before` + ofOne + `
 			AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = s.id AND w.kind = 'round'` + ofOne,
 		remove: []string{"DELETE FROM deliveries WHERE task_id IN @ids AND at < @before"},
 	},
+	// Deliveries to endpoints go when all deliveries of their event are old. A pending delivery stays
+	// while its endpoint exists; no sender claims a delivery without an endpoint.
 	mediagate.RemoveEndpointDeliveries: {
 		table: "endpoint_deliveries", id: "event_id", prefix: mediagate.EventPrefix,
 		due: `NOT EXISTS (SELECT 1 FROM endpoint_deliveries d WHERE d.event_id = s.id AND (d.created_at >= @before
 			OR d.state = 'pending' AND EXISTS (SELECT 1 FROM endpoints e WHERE e.id = d.endpoint_id` + ofOne + `)` + ofOne,
 		remove: []string{"DELETE FROM endpoint_deliveries WHERE event_id IN @ids"},
 	},
+	// Idempotency records go when no record of their task is in use. Records of open tasks have no
+	// expiry, and stay.
 	mediagate.RemoveIdempotency: {
 		table: "idempotency", id: "task_id", prefix: "task_",
 		due:    "NOT " + isRemembered,
 		remove: []string{"DELETE FROM idempotency WHERE task_id IN @ids AND expires_at <= @now"},
 	},
+	// The files of old completed tasks go, unless they are kept for ever or an open task uses them.
+	// remove is nil: the rows stay without the keys of their objects (forgetFiles). A task whose end
+	// is old enough and on which no open task works never becomes due later, so it is settled also if
+	// it has failed or keeps its files for ever.
 	mediagate.RemoveResults: {
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before
@@ -80,6 +92,10 @@ var retention = map[mediagate.Removal]retained{
 			AND NOT ` + isWorkedOn,
 		locked: true,
 	},
+	// A task goes under the conditions of D16: it has ended long enough ago, and has no open round,
+	// no due sweep of its files, no wake, no job that may still run, no vendor's charge that is not
+	// counted, no idempotency record in use and no open task that works on it. Only tasks that are
+	// kept for ever are settled.
 	mediagate.RemoveTasks: {
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.ended_at < @before
@@ -93,15 +109,20 @@ var retention = map[mediagate.Removal]retained{
 		settled: "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND " + keptForever + ofOne,
 		locked:  true,
 		remove: []string{
+			// Rows that refer to tasks by a foreign key go before the tasks. due excludes tasks with await
+			// rows, which refer to attempts.
 			"DELETE FROM attempts WHERE task_id IN @ids",
 			"DELETE FROM actions WHERE task_id IN @ids",
 			"DELETE FROM deliveries WHERE task_id IN @ids",
+			// The event of a task's end has the task's ULID, so its id is the prefix of events and the
+			// task's id without "task_".
 			"DELETE FROM endpoint_deliveries WHERE event_id IN " +
 				"(SELECT '" + mediagate.EventPrefix + "' || substr(id, 6) FROM tasks WHERE id IN @ids)",
 			"DELETE FROM queue WHERE task_id IN @ids",
 			"DELETE FROM assets WHERE task_id IN @ids",
 			"DELETE FROM idempotency WHERE task_id IN @ids",
 			"DELETE FROM sources WHERE task_id IN @ids",
+			// Ended tasks may still name the removed task as their source.
 			"DELETE FROM sources WHERE source_id IN @ids",
 			"DELETE FROM tasks WHERE id IN @ids",
 		},
@@ -119,6 +140,8 @@ var retention = map[mediagate.Removal]retained{
 }
 
 // candidate is an id of a slice.
+//
+// Due and Settled are the conditions of retained, as they were when the slice was read.
 type candidate struct {
 	ID      string
 	Due     bool
@@ -128,11 +151,19 @@ type candidate struct {
 // RemoveRows removes the due rows of the next slice of a kind: rows older than before. after is the
 // last id of the slice before. The first slice of a run has an empty after and begins at the mark. A
 // slice is one transaction and may be repeated.
+//
+// The mark moves past the rows at the beginning of the slice that are gone or settled, and only if
+// the slice began at the mark. Example: the slice has the ids 1 to 5, and 3 is not due yet. The
+// mark moves to 2. The same run goes on after 5, and the next run begins at 2 again and meets 3.
+//
+// The row of retention is locked first, so two runs of a kind follow each other. It has the mark
+// in the same database as the rows: after a restore the mark fits them (ADR 20).
 func (s *Store) RemoveRows(
 	ctx context.Context, kind mediagate.Removal, before time.Time, after string,
 ) (slice mediagate.RemovedSlice, err error) {
 	r := retention[kind]
 	err = s.write(ctx, "remove "+string(kind), func(tx *gorm.DB) error {
+		// write may run this function again after a deadlock.
 		slice = mediagate.RemovedSlice{}
 		if err := s.goByIndexes(tx); err != nil {
 			return err
@@ -143,7 +174,8 @@ func (s *Store) RemoveRows(
 		}
 		begin, mark := cmp.Or(after, state.Mark), state.Mark
 		values := map[string]any{
-			"after":  begin,
+			"after": begin,
+			// Rows that were made later cannot be old enough.
 			"to":     idAt(r.prefix, before.Add(idMargin)),
 			"before": at(before),
 			"now":    at(s.clock()),
@@ -152,6 +184,7 @@ func (s *Store) RemoveRows(
 		if err := read(tx, &rows, r.candidates(), values); err != nil {
 			return err
 		}
+		// A full slice may be followed by another one.
 		slice.More, slice.Next = len(rows) == retentionSlice, begin
 		if len(rows) == 0 {
 			return nil
@@ -162,6 +195,7 @@ func (s *Store) RemoveRows(
 			return err
 		}
 		for _, row := range rows {
+			// The first row that stays ends the loop: the mark must not pass it.
 			if begin != state.Mark || !row.Settled && !slices.Contains(gone, row.ID) {
 				break
 			}
@@ -175,6 +209,9 @@ func (s *Store) RemoveRows(
 }
 
 // candidates returns the query of a slice.
+//
+// MATERIALIZED makes PostgreSQL read the ids of the slice first, and only then check the
+// conditions, id by id. DISTINCT is for deliveries, of which a task has several.
 func (r retained) candidates() string {
 	return `WITH slice AS MATERIALIZED (
 			SELECT DISTINCT ` + r.id + ` AS id FROM ` + r.table + ` WHERE ` + r.id + ` > @after AND ` + r.id + ` < @to
@@ -197,6 +234,9 @@ func (s *Store) removeDue(
 		// Rows that another transaction has locked are left to the next run.
 		lock := "SELECT id FROM tasks WHERE id IN @ids ORDER BY id" + s.lockLeft()
 		again := "SELECT s.id FROM tasks s WHERE s.id IN @ids AND " + r.due + " ORDER BY s.id"
+		// Each query narrows ids: to the rows that could be locked, then to those that are still due.
+		// The second one is a statement of its own, because PostgreSQL shows it what others have
+		// committed before the lock.
 		for _, query := range []string{lock, again} {
 			if values["ids"], err = jsonText(ids); err != nil {
 				return nil, 0, err
@@ -211,6 +251,7 @@ func (s *Store) removeDue(
 	if len(ids) == 0 {
 		return nil, 0, nil
 	}
+	// On SQLite, the removed data must also go out of the write-ahead log (scrubFiles).
 	s.scrub.due.Store(true)
 	list, err := jsonText(ids)
 	if err != nil {
@@ -225,6 +266,7 @@ func (s *Store) removeDue(
 		if err != nil {
 			return nil, 0, err
 		}
+		// The last statement counts.
 		removed = int(n)
 	}
 	return ids, removed, nil
@@ -258,6 +300,7 @@ func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
 		if err != nil {
 			return err
 		}
+		// The version rises, since clients see the result without its files.
 		_, err = exec(tx, "UPDATE tasks SET results = ?, version = version + 1 WHERE id = ?", text, row.ID)
 		if err != nil {
 			return err
@@ -269,7 +312,12 @@ func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
 // Unnamed returns the objects that no row names: their task is gone, or it has ended and shows other
 // files or none. It leaves out files of open tasks, files that open tasks work on, and objects that
 // belong to no task.
+//
+// Such objects come from copies that lost a race (D13), from removed tasks, and from results whose
+// keys forgetFiles removed. The caller lists only objects that are a day old, so a copy under way
+// is not touched.
 func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
+	// An object's key is the folder of results, the task's id, and a name.
 	taskOf := func(key string) string {
 		id, _, _ := strings.Cut(strings.TrimPrefix(key, mediagate.ResultsFolder), "/")
 		return id
@@ -291,6 +339,7 @@ func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 	named, inUse := map[string]bool{}, map[string]bool{}
 	for _, row := range rows {
 		var shown []mediagate.Result
+		// If the results cannot be read, the task counts as in use: its files must not be lost.
 		inUse[row.ID] = fromJSON("tasks.results", row.Results, &shown) != nil || row.InUse
 		for _, r := range shown {
 			named[r.Key] = true
@@ -302,6 +351,8 @@ func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 	}), nil
 }
 
+// removalRow is a row of retention: the progress with one kind. EndedAt is when retention last
+// came to the end of the kind; zero before that.
 type removalRow struct {
 	Kind    mediagate.Removal
 	Mark    string
@@ -310,6 +361,8 @@ type removalRow struct {
 }
 
 // lockRemoval locks and reads the progress of retention with a kind.
+//
+// The first run with a kind inserts its row.
 func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, error) {
 	if _, err := exec(tx, "INSERT INTO retention (kind) VALUES (?) ON CONFLICT DO NOTHING", kind); err != nil {
 		return removalRow{}, err
@@ -324,6 +377,9 @@ func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, er
 
 // NoteRemoval adds to the count of removed rows of a kind and moves its mark. With ended, it also
 // records the time when retention came to the end of the kind.
+//
+// NoteRemoval is for kinds that RemoveRows does not remove: objects of the bucket, uploads and
+// sessions. The mark of objects is a key of the bucket.
 func (s *Store) NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error {
 	return s.write(ctx, "note removal", func(tx *gorm.DB) error {
 		row, err := s.lockRemoval(tx, kind)
@@ -354,6 +410,8 @@ func (s *Store) RemovalStates(ctx context.Context) (map[mediagate.Removal]mediag
 
 // goByIndexes makes PostgreSQL use indexes for the rest of the transaction. Reading the whole table
 // would be faster while it is small, but the plan would stay in use as the table grows.
+//
+// The settings end with the transaction.
 func (s *Store) goByIndexes(tx *gorm.DB) error {
 	if s.lite {
 		return nil

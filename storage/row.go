@@ -37,8 +37,13 @@ type column struct {
 
 // listedRow is a row that lists its own columns. Rows of tasks and attempts do: their structs
 // are the task's state and the attempt, which have more fields than the table has columns.
+//
+// columns returns the columns in the order in which SELECTs name them, with addresses inside the
+// row, so that the same list serves reading and writing.
 type listedRow interface{ columns() []column }
 
+// columnsByRow caches the columns of each row struct, since reflection is slow and the structs
+// never change. If two goroutines compute the same entry, the first one stored stays.
 var columnsByRow sync.Map // reflect.Type → *columns
 
 // columnsOf lists the columns of a row, those of embedded rows among them.
@@ -58,6 +63,9 @@ func columnsOf[R any]() *columns {
 	return known.(*columns)
 }
 
+// addFields adds the fields of a row struct. VisibleFields leaves out a field of an embedded
+// struct that the outer struct replaces: deliveryRow.At, for example, stands for Delivery.At. The
+// fields come in the order of the struct, with those of an embedded struct in its place.
 func (c *columns) addFields(row reflect.Type) {
 	for _, field := range reflect.VisibleFields(row) {
 		if !field.Anonymous {
@@ -79,6 +87,8 @@ func (c *columns) of(table string) string {
 }
 
 // into returns the addresses of the row's fields, in the order of the columns.
+//
+// row is a pointer to the struct of these columns.
 func (c *columns) into(row any) []any {
 	if listed, ok := row.(listedRow); ok {
 		return convert(listed.columns(), func(c column) any { return addressOf(c.value) })
@@ -88,6 +98,8 @@ func (c *columns) into(row any) []any {
 }
 
 // addressOf returns the address that a driver reads into: a time is read as a moment.
+//
+// The drivers cannot read SQLite's microseconds into a time.Time.
 func addressOf(field any) any {
 	if t, ok := field.(*time.Time); ok {
 		return (*moment)(t)
@@ -105,6 +117,8 @@ func stored(field any) any {
 }
 
 // differing returns the columns in which two rows differ, with the values of the second.
+//
+// Values are compared as they are stored, so two times within the same microsecond are equal.
 func differing[R any](was, is R) map[string]any {
 	c, changes := columnsOf[R](), map[string]any{}
 	before, after := c.into(&was), c.into(&is)
@@ -127,6 +141,9 @@ func one[R any](db *gorm.DB, query string, args ...any) (*R, error) {
 }
 
 // read appends the rows of a statement, whose columns are in the order of the struct's fields.
+//
+// read scans by position, so the query must name the columns in that order; another order of the
+// same types would go unnoticed.
 func read[R any](db *gorm.DB, rows *[]R, query string, args ...any) error {
 	found, err := db.Raw(query, args...).Rows()
 	if err != nil {
@@ -135,6 +152,7 @@ func read[R any](db *gorm.DB, rows *[]R, query string, args ...any) error {
 	defer found.Close()
 	c := columnsOf[R]()
 	for found.Next() {
+		// The row is scanned in its final place, which saves a copy.
 		*rows = append(*rows, *new(R))
 		if err := found.Scan(c.into(&(*rows)[len(*rows)-1])...); err != nil {
 			return err
@@ -154,12 +172,17 @@ func take[R any](db *gorm.DB) (*R, error) {
 }
 
 // exec runs a statement and returns how many rows it changed.
+//
+// For a conditional UPDATE or INSERT the number says whether the condition held.
 func exec(db *gorm.DB, query string, args ...any) (int64, error) {
 	result := db.Exec(query, args...)
 	return result.RowsAffected, result.Error
 }
 
 // page cuts off the row that was read beyond the limit to see whether there are more.
+//
+// Lists read limit + 1 rows: with a limit of 20, the 21st row says that there is a further page
+// and is not shown.
 func page[R any](rows []R, limit int) (cut []R, hasMore bool) {
 	if len(rows) > limit {
 		return rows[:limit], true
@@ -167,6 +190,7 @@ func page[R any](rows []R, limit int) (cut []R, hasMore bool) {
 	return rows, false
 }
 
+// convert returns f of each row.
 func convert[R, T any](rows []R, f func(R) T) []T {
 	out := make([]T, len(rows))
 	for i, row := range rows {
@@ -175,6 +199,7 @@ func convert[R, T any](rows []R, f func(R) T) []T {
 	return out
 }
 
+// convertAll is convert for functions that may fail. It stops at the first error.
 func convertAll[R, T any](rows []R, f func(R) (T, error)) ([]T, error) {
 	out := make([]T, len(rows))
 	for i, row := range rows {
@@ -191,9 +216,12 @@ func convertAll[R, T any](rows []R, f func(R) (T, error)) ([]T, error) {
 // in SQLite. The zero time is NULL.
 type stamp struct{ time.Time }
 
+// at returns the stamp of a time.
 func at(t time.Time) stamp { return stamp{t} }
 
 // Scan reads what either driver returns.
+//
+// PostgreSQL's driver returns a time, and SQLite's an integer. All times are read in UTC.
 func (s *stamp) Scan(v any) error {
 	switch v := v.(type) {
 	case nil:
@@ -231,6 +259,8 @@ func (m *moment) Scan(v any) error {
 func (m moment) Value() (driver.Value, error) { return at(time.Time(m)).Value() }
 
 // document is a column of JSON. Nil is NULL.
+//
+// The columns have the type text, not json: the store reads and writes a document as a whole.
 type document []byte
 
 // Scan reads what either driver returns.
@@ -241,6 +271,7 @@ func (d *document) Scan(v any) error {
 	case string:
 		*d = document(v)
 	case []byte:
+		// The driver may reuse the bytes after the row was scanned.
 		*d = slices.Clone(v)
 	default:
 		return fmt.Errorf("a column of JSON holds %T", v)
@@ -287,15 +318,20 @@ type unreadableError struct{ error }
 // Unwrap returns the cause.
 func (e unreadableError) Unwrap() error { return e.error }
 
+// unreadable reports whether an error is, or wraps, an unreadableError.
 func unreadable(err error) bool {
 	_, ok := errors.AsType[unreadableError](err)
 	return ok
 }
 
 // micros returns a duration as its column holds it.
+//
+// The names of such columns end in _us.
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
 // statement is a SQL statement under construction, with the values of its parameters.
+//
+// Values become parameters, so no text from a client gets into the SQL.
 type statement struct {
 	text strings.Builder
 	args []any
@@ -321,6 +357,7 @@ func (s *statement) with(text string, values ...any) *statement {
 	return s
 }
 
+// arg appends one parameter.
 func (s *statement) arg(value any) {
 	s.args = append(s.args, value)
 	s.text.WriteByte('?')
@@ -334,6 +371,9 @@ func (s *statement) add(other *statement) *statement {
 
 // insert is an INSERT of the row by a SELECT. A column in made gets that expression instead of
 // the row's value, for example the sequence number that the statement itself computes.
+//
+// The caller may append a FROM clause. A submit appends "FROM payer": if payer has no row, nothing
+// is inserted.
 func insert[R any](table string, r R, made map[string]string) *statement {
 	s, c := &statement{}, columnsOf[R]()
 	s.say("INSERT INTO ", table, " (", c.text, ") SELECT ")

@@ -17,17 +17,23 @@ import (
 )
 
 const (
+	// A secret is shown as the prefix and the base64 of its bytes.
 	secretPrefix  = "whsec_"
 	secretBytes   = 32
 	secretOverlap = 24 * time.Hour // how long a replaced secret still signs
 )
 
+// errNoEncryptionKey is returned where something must be encrypted or signed, but the settings
+// name no key.
 var errNoEncryptionKey = &mediagate.Error{
 	Kind:    mediagate.KindInternal,
 	Message: "no encryption key is configured",
 }
 
 // sealers returns a cipher for each key.
+//
+// The first cipher encrypts, and all decrypt, so a new key can be put first while the old one
+// still opens what it sealed. The keys are for AES-256: 32 bytes.
 func sealers(keys [][]byte) ([]cipher.AEAD, error) {
 	seals := make([]cipher.AEAD, 0, len(keys))
 	for i, key := range keys {
@@ -73,6 +79,7 @@ func (s *Store) seal(owner secretOwner, secret []byte) ([]byte, error) {
 
 // unseal decrypts the secret of a row. key is the index of the key that did.
 func (s *Store) unseal(r secretRow) (secret []byte, key int, err error) {
+	// GCM detects a wrong key, so the keys are tried in order.
 	for i, seal := range s.seals {
 		if secret, err := seal.Open(nil, nil, r.Sealed, r.owner().bound()); err == nil {
 			return secret, i, nil
@@ -82,6 +89,8 @@ func (s *Store) unseal(r secretRow) (secret []byte, key int, err error) {
 		"no encryption key opens webhook secret %s of account %s: the key that sealed it is missing", r.ID, r.AccountID)
 }
 
+// secretRow is a row of webhook_secrets. ExpiresAt is zero for the current secret. The partial
+// unique index webhook_secrets_current allows one current secret for each owner.
 type secretRow struct {
 	ID         string
 	AccountID  string
@@ -91,6 +100,7 @@ type secretRow struct {
 	ExpiresAt  stamp
 }
 
+// owner returns the account or the endpoint whose secret it is.
 func (r secretRow) owner() secretOwner { return secretOwner{r.AccountID, r.EndpointID} }
 
 // TableName implements GORM's Tabler.
@@ -105,6 +115,8 @@ func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediaga
 	if err != nil || len(secrets) > 0 {
 		return secrets, dbError(err, "read webhook secrets")
 	}
+	// The unique index refuses a second current secret, and ON CONFLICT DO NOTHING makes that no
+	// error. Both calls read the same secret afterwards.
 	err = s.addSecret(s.on(ctx), owner) // of two concurrent calls, one succeeds
 	if isForeignKey(err) {
 		return nil, notFound("account", accountID)
@@ -137,6 +149,8 @@ func (s *Store) RotateEndpointSecret(
 	return s.rotateSecret(ctx, secretOwner{accountID, endpointID}, force)
 }
 
+// rotateSecret replaces the owner's current secret and returns those that sign now. If there is no
+// current secret, it changes nothing.
 func (s *Store) rotateSecret(
 	ctx context.Context, owner secretOwner, force bool,
 ) (secrets []mediagate.WebhookSecret, err error) {
@@ -168,6 +182,9 @@ func (s *Store) rotateSecret(
 }
 
 // replaceSecret makes a new secret in place of the current one, whose row is locked.
+//
+// At most two secrets sign at a time. If the previous one is still valid, it is dropped only if
+// force is set.
 func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRow, now time.Time, force bool) error {
 	owner := current.owner()
 	previous, err := take[secretRow](owner.of(tx).Where("expires_at > ?", at(now)))
@@ -178,6 +195,7 @@ func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRo
 		return conflict("the secret before still signs, until %s: force=true drops it at once",
 			previous.ExpiresAt.Format(time.RFC3339))
 	}
+	// The current secret has no expiry and stays.
 	_, err = exec(tx, "DELETE FROM webhook_secrets WHERE account_id = ? AND endpoint_id = ? AND expires_at IS NOT NULL",
 		owner.account, owner.endpoint)
 	if err != nil {
@@ -187,6 +205,7 @@ func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRo
 	if _, err := exec(tx, "UPDATE webhook_secrets SET expires_at = ? WHERE id = ?", until, current.ID); err != nil {
 		return err
 	}
+	// The replaced secret has an expiry now, so the unique index admits the new one.
 	if err := s.addSecret(tx, owner); err != nil {
 		return err
 	}
@@ -198,6 +217,8 @@ func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRo
 	})
 }
 
+// addSecret makes a secret of random bytes and stores it encrypted. If the owner has a current
+// secret, it stores nothing.
 func (s *Store) addSecret(db *gorm.DB, owner secretOwner) error {
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails
@@ -214,6 +235,8 @@ func (s *Store) addSecret(db *gorm.DB, owner secretOwner) error {
 	}).Error
 }
 
+// secrets reads the valid secrets of an owner, decrypted: the current one first, then the previous
+// one.
 func (s *Store) secrets(db *gorm.DB, owner secretOwner) ([]mediagate.WebhookSecret, error) {
 	var rows []secretRow
 	err := owner.of(db).Where("(expires_at IS NULL OR expires_at > ?)", at(s.clock())).
@@ -231,6 +254,8 @@ func (s *Store) secrets(db *gorm.DB, owner secretOwner) ([]mediagate.WebhookSecr
 }
 
 // secretBatch is how many secrets are read at once.
+//
+// A batch is read before its rows are worked on, so no cursor stays open meanwhile.
 const secretBatch = 100
 
 // WebhookSeals counts the webhook secrets by the encryption key that decrypts them. A secret that no
@@ -259,6 +284,8 @@ func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals m
 		if err != nil {
 			return err
 		}
+		// The row is found by its sealed bytes as well: a concurrent call has sealed it anew if they
+		// differ.
 		won, err := exec(s.on(ctx), "UPDATE webhook_secrets SET sealed = ? WHERE id = ? AND sealed = ?",
 			sealed, r.ID, r.Sealed)
 		if err != nil {

@@ -22,6 +22,10 @@ import (
 
 // sessionMAC returns the MAC of an operator's session or link. It covers everything that the row
 // grants, and its expiry.
+//
+// Each field of variable length is quoted, so that two different sessions never give the same
+// text. link is among the fields: the row of a link cannot be turned into a session by a change of
+// the column once.
 func sessionMAC(key []byte, session mediagate.Session, link bool) []byte {
 	mac := hmac.New(sha256.New, key)
 	_, _ = fmt.Fprintf(mac, "mediagate session %x %x %q %q %t %d", session.Hash, session.OperatorHash,
@@ -42,6 +46,9 @@ func (s *Store) signSession(session mediagate.Session, link bool) ([]byte, error
 }
 
 // isSigned reports whether one of the encryption keys made the MAC. The session of an API key needs none.
+//
+// Sessions that an older key signed stay valid while that key is configured. hmac.Equal takes the
+// same time wherever two MACs differ.
 func (s *Store) isSigned(session mediagate.Session, link bool, mac []byte) bool {
 	return session.KeyID != "" || slices.ContainsFunc(s.keys, func(key []byte) bool {
 		return hmac.Equal(mac, sessionMAC(key, session, link))
@@ -58,6 +65,8 @@ func (s *Store) AddLink(ctx context.Context, session mediagate.Session, life tim
 	return s.addSession(ctx, session, life, true)
 }
 
+// addSession stores a session, or a link for one. The session expires after life, by the
+// database's clock.
 func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, link bool) error {
 	now := s.clock()
 	session.ExpiresAt = now.Add(life)
@@ -89,6 +98,9 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, 
 }
 
 // findSession finds the live session, or the link, with that hash. Returns KindNotFound.
+//
+// A session that has expired, that is of the other sort, or whose MAC is wrong counts as no
+// session. Callers cannot tell these cases apart. The primary key token_hash serves the SELECT.
 func (s *Store) findSession(ctx context.Context, hash [32]byte, link bool) (mediagate.Session, error) {
 	row, err := one[struct {
 		KeyID        string
@@ -124,12 +136,16 @@ func (s *Store) findSession(ctx context.Context, hash [32]byte, link bool) (medi
 
 // TakeLink exchanges a link that has not expired for a session with the hash of another token, which
 // expires after life. Only one of several concurrent calls succeeds; the others return KindNotFound.
+//
+// The row of the link becomes the row of the session, so a link works once. The UPDATE names the
+// link's hash, and only the first of two calls finds it.
 func (s *Store) TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error {
 	session, err := s.findSession(ctx, link, true)
 	if err != nil {
 		return err
 	}
 	now := s.clock()
+	// The MAC covers hash, expiry and kind, so it is made anew.
 	session.Hash, session.ExpiresAt = hash, now.Add(life)
 	mac, err := s.signSession(session, false)
 	if err != nil {
@@ -157,6 +173,8 @@ func endSessions(tx *gorm.DB, keyID string) error {
 }
 
 // sessionsAtOnce is how many expired sessions are removed at once.
+//
+// Small batches keep each DELETE short. The index sessions_expiry finds the rows.
 const sessionsAtOnce = 500
 
 // RemoveSessions removes sessions and links that have expired, and returns how many.

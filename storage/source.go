@@ -24,11 +24,16 @@ import (
 // it commits its renewed lease before the end brings that lease forward.
 
 // usesFile is the condition that a task uses a file of another.
+//
+// The primary key of sources begins with source_id and serves it.
 const usesFile = "id IN (SELECT task_id FROM sources WHERE source_id = ?)"
 
 // lockSources reads the sources of a new task under locks that delay their ends and erasures until
 // the transaction ends, and decides how the task begins. Returns KindInvalid, naming the field, for a
 // source that has ended without the file.
+//
+// FOR SHARE conflicts with the lock of every change of a source, but two submits with the same
+// source do not wait for each other.
 func (s *Store) lockSources(tx *gorm.DB, st *task.State) error {
 	sources, err := s.readSources(tx, &st.Task, s.lock("FOR SHARE"))
 	if err != nil {
@@ -40,6 +45,9 @@ func (s *Store) lockSources(tx *gorm.DB, st *task.State) error {
 
 // readSources reads the states of the task's sources, by their ids. lock is the clause that locks
 // their rows. Tasks of other accounts are left out.
+//
+// ORDER BY id keeps the order of the locks. Erased sources are returned with the time of their
+// erasure.
 func (s *Store) readSources(
 	db *gorm.DB, t *mediagate.Task, lock string,
 ) (sources map[string]mediagate.Task, err error) {
@@ -56,6 +64,7 @@ func (s *Store) readSources(
 	sources = make(map[string]mediagate.Task, len(rows))
 	for _, row := range rows {
 		source, err := row.task()
+		// A source that cannot be decoded still shows its status and its readable results.
 		if err != nil && !unreadable(err) {
 			return nil, err
 		}
@@ -71,6 +80,8 @@ func (s *Store) readSources(
 }
 
 // noteSourceStates fills in the statuses of the sources of tasks that were read.
+//
+// One statement serves all tasks. An erased or removed source gets an empty status.
 func (s *Store) noteSourceStates(db *gorm.DB, tasks ...*mediagate.Task) error {
 	ids := []string{}
 	for _, t := range tasks {
@@ -104,6 +115,8 @@ func (s *Store) noteSourceStates(db *gorm.DB, tasks ...*mediagate.Task) error {
 }
 
 // waitersOf returns wakes, due now, for the open tasks that wait for a task which has just ended.
+//
+// Open tasks that already have all their sources are among them; an early wake does them no harm.
 func waitersOf(tx *gorm.DB, changed task.Changed) (wakes []mediagate.Wake, err error) {
 	var rows []struct{ ID, AccountID string }
 	err = read(tx, &rows, "SELECT id, account_id FROM tasks WHERE "+usesFile+" AND "+isOpen, changed.State.ID)

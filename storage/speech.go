@@ -16,12 +16,17 @@ import (
 // Returns KindPayment when the money of key or account is not enough or a cap of the key is reached,
 // KindForbidden when the account is suspended, and KindUnauthenticated when the key was deleted or has
 // expired meanwhile.
+//
+// The API process calls OpenSpeech before it calls the vendor, so no vendor works without a hold.
+// A speech has no sources, no wake and no idempotency record, and counts as no task in flight.
 func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error {
 	now := s.clock()
 	charges, err := jsonText(n.Charges)
 	if err != nil {
 		return err
 	}
+	// The end of the lease is computed by the server's clock, like all comparisons with it (see
+	// present).
 	row := (&statement{}).with(`INSERT INTO speeches
 			(id, account_id, key_id, request_id, model, charges, hold, state, created_at, void_after)
 		SELECT ?, ?, ?, ?, ?, ?, ?, 'open', ?, `,
@@ -35,6 +40,9 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 }
 
 // RenewSpeech extends the hold to lease from now. It reports whether the speech is still open.
+//
+// The API renews every 10 s a lease of 30 s (ADR 17). No row matches if the speech has ended, also
+// if another process has voided it after its lease.
 func (s *Store) RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error) {
 	until := s.later(s.present(), lease)
 	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = "+until+" WHERE id = ? AND state = 'open'", id)
@@ -42,10 +50,15 @@ func (s *Store) RenewSpeech(ctx context.Context, id string, lease time.Duration)
 }
 
 // EndSpeech posts the hold in full or voids it, once. won is false if the speech has ended before.
+//
+// The sender and a process that voids the lease may race. Both run the same conditional UPDATE,
+// and only one of them moves the money.
 func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechState) (won bool, err error) {
 	if end != mediagate.SpeechPosted && end != mediagate.SpeechVoided {
 		return false, mediagate.Errorf(mediagate.KindInternal, "a speech does not end as %q", end)
 	}
+	// The account must be known before the transaction, because writeFor waits for a permit of the
+	// account.
 	row, err := one[struct{ AccountID string }](s.on(ctx),
 		"SELECT account_id FROM speeches WHERE id = ? AND state = 'open'", id)
 	if err != nil || row == nil {
@@ -60,7 +73,11 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 
 // VoidSpeeches voids the speeches whose lease is over, and returns how many. A speech whose rows
 // contradict each other gives an error; the others are voided all the same.
+//
+// Every API process calls VoidSpeeches every 10 s, so no leader is needed: a speech that two
+// processes find is voided once. The partial index speeches_open (void_after) finds the rows.
 func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err error) {
+	// The condition is written anew for each statement, because on SQLite it contains the time.
 	lapsed := func() string { return "void_after <= " + s.present() }
 	var ids []struct{ ID string }
 	query := "SELECT id FROM speeches WHERE state = 'open' AND " + lapsed() + " ORDER BY void_after LIMIT ?"
@@ -69,6 +86,8 @@ func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err er
 	}
 	for _, row := range ids {
 		var won bool
+		// Each speech has its own transaction. The condition is checked again, since the sender may have
+		// renewed the lease after the SELECT.
 		one := s.write(ctx, "void speech", func(tx *gorm.DB) (err error) {
 			won, err = s.endSpeech(tx, row.ID, mediagate.SpeechVoided, lapsed())
 			return err
@@ -86,7 +105,12 @@ func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err er
 }
 
 // endSpeech ends a speech if it is open and meets the condition.
+//
+// A post charges the whole hold, and a void nothing. won is false if no row matched: the speech
+// has ended, or its lease is not over.
 func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, condition string) (won bool, err error) {
+	// share is the charged part of the hold: 0 or 1. The status is that under which usage counts the
+	// speech.
 	kind, share, status := mediagate.EntryVoid, 0, mediagate.StatusFailed
 	if end == mediagate.SpeechPosted {
 		kind, share, status = mediagate.EntryPost, 1, mediagate.StatusCompleted
@@ -100,6 +124,7 @@ func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, con
 	if err != nil || row == nil {
 		return false, err
 	}
+	// tasks stays 0: a speech is no task in flight. Usage counts a speech without a provider.
 	return true, s.resolve(tx, holding{
 		id:        id,
 		accountID: row.AccountID,

@@ -120,6 +120,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, dbError(err, "open the database")
 	}
 	if !s.lite {
+		// Behind a pooler in transaction mode this is pooled.BeginTx, which sets the settings.
 		s.begin = s.db.ConnPool.(gorm.TxBeginner).BeginTx
 		width := cmp.Or(c.MaxOpenConns, defaultConns)
 		s.sql.SetMaxOpenConns(width)
@@ -132,6 +133,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		_ = s.Close()
 		return nil, err
 	}
+	// Ping has read the database's clock once; from here on it is read each clockPeriod.
 	s.watchClock(ctx)
 	return s, nil
 }
@@ -179,6 +181,8 @@ func OpenPostgres(ctx context.Context, address string, c Config) (*Store, error)
 	if err != nil {
 		return nil, dbError(err, "open the database")
 	}
+	// The session's settings are set once for each connection; behind a pooler in transaction mode
+	// each transaction sets its own instead.
 	set := forSession(session)
 	if pooler == PoolerTransaction {
 		set = ""
@@ -189,6 +193,7 @@ func OpenPostgres(ctx context.Context, address string, c Config) (*Store, error)
 	c.failover = &failover{}
 	c.failover.watch(config)
 	joined := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		// The connection belongs to the present round of the failover.
 		c.failover.joined(conn)
 		if set == "" {
 			return nil
@@ -220,6 +225,8 @@ func (s *Store) Ping(ctx context.Context) error {
 		return dbError(err, "ping the database")
 	}
 	defer func() { _ = conn.Close() }()
+	// began is this process's clock when the query is sent, and took the time until its answer. The
+	// database read its clock in between (readingOf).
 	began, start := s.time.local(), time.Now()
 	var at time.Time
 	var standby bool
@@ -255,6 +262,8 @@ func (s *Store) on(ctx context.Context) *gorm.DB { return s.db.WithContext(ctx) 
 
 // write runs f in a transaction. After a deadlock it runs f again, so f must not keep
 // state between runs.
+//
+// On SQLite, write then empties the write-ahead log, if f erased anything.
 func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) error) error {
 	err := retry(what, func() error { return s.on(ctx).Transaction(f) })
 	if s.lite && err == nil {
@@ -277,6 +286,8 @@ func retry(what string, transaction func() error) error {
 
 // writeFor runs f as write does, for transactions that lock the row of the account or of
 // its keys.
+//
+// The permit comes before the connection: a write without a permit waits without a connection.
 func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx *gorm.DB) error) error {
 	leave, err := s.enter(ctx, accountID)
 	if err != nil {
@@ -297,6 +308,10 @@ const defaultPatience = 10 * time.Second
 // a connection. Without this bound, many writes of one account would take every connection
 // of the pool during that wait, and no other account could even read. Returns
 // KindUnavailable where no permit is free in time.
+//
+// Example: the row of an account is locked, and 100 submits of that account arrive. Submits with a
+// permit wait at the database, each with a connection. The rest wait here, and the other
+// connections serve other accounts.
 func (s *Store) enter(ctx context.Context, account string) (leave func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -327,13 +342,20 @@ func (s *Store) either(postgres, sqlite string) string {
 func (s *Store) forUpdate(of string) string { return s.either(" FOR NO KEY UPDATE OF "+of, "") }
 
 // skipLocked is forUpdate that leaves out rows which another transaction has locked.
+//
+// Statements that move many rows use it: a row that is busy now is left to the next call.
 func (s *Store) skipLocked(of string) string { return s.either(s.forUpdate(of)+" SKIP LOCKED", "") }
 
 // lockLeft is skipLocked that also keeps out inserts that refer to the rows.
+//
+// FOR UPDATE conflicts with the FOR KEY SHARE of a foreign key, so a row that is to be deleted
+// gets no new reference meanwhile.
 func (s *Store) lockLeft() string { return s.either(" FOR UPDATE SKIP LOCKED", "") }
 
 // forReference is the clause that keeps the rows of a SELECT from being deleted, as a foreign
 // key does.
+//
+// A change of the row goes on beside it; FOR NO KEY UPDATE does not conflict with FOR KEY SHARE.
 func (s *Store) forReference() string { return s.either(" FOR KEY SHARE", "") }
 
 // inList is the right side of IN for one parameter that holds a JSON array of texts, so that
@@ -344,6 +366,8 @@ func (s *Store) inList() string {
 
 // rowsOf is one parameter that holds a JSON array of objects, as a table v. The columns are
 // given as PostgreSQL declares them, for example "task_id text, n bigint".
+//
+// On SQLite the columns have no declared types: a JSON number is a number, and a text is a text.
 func (s *Store) rowsOf(columns string) string {
 	if !s.lite {
 		return "json_to_recordset(CAST(? AS json)) AS v (" + columns + ")"
@@ -367,6 +391,8 @@ func (s *Store) microsOf(column string) string {
 }
 
 // hourOf is the expression of the beginning of the column's hour, in UTC.
+//
+// SQLite's column has microseconds, of which an hour has 3600000000.
 func (s *Store) hourOf(column string) string {
 	return s.either("date_trunc('hour', "+column+", 'UTC')", column+" - "+column+" % 3600000000")
 }
@@ -382,6 +408,10 @@ func (s *Store) later(column string, d time.Duration) string {
 }
 
 // newULIDs returns a maker of ids that sort by time, also within a millisecond.
+//
+// The first 48 bits of a ULID are the time in milliseconds, by the database's clock. Within a
+// millisecond each id of a process is greater than the one before. Lists and retention rely on the
+// time in the ids.
 func newULIDs(now func() time.Time) func(string) string {
 	entropy := &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)}
 	return func(prefix string) string {

@@ -25,6 +25,8 @@ func (s *Store) Outlook(ctx context.Context, id string) (story.Story, error) {
 }
 
 // storyRows is how many of a task's newest commands and callback attempts are read.
+//
+// A client may ask for any number of callback rounds, so the number is bounded.
 const storyRows = 200
 
 // Story reads everything that is stored of a task, for operators. It also reads erased tasks, and the
@@ -35,6 +37,7 @@ func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 	if err := read(db, &rows, "SELECT n FROM attempts WHERE task_id = ?", id); err != nil {
 		return story.Story{}, dbError(err, "read attempts")
 	}
+	// loadState reads only the last attempt by itself; a story has all of them.
 	numbers := convert(rows, func(r struct{ N int }) int { return r.N })
 	state, lease, err := s.loadState(db, id, "", numbers, false)
 	if err != nil {
@@ -48,6 +51,7 @@ func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 		WHERE task_id = ? ORDER BY at DESC, id DESC LIMIT ?`, id, storyRows); err != nil {
 		return story.Story{}, dbError(err, "read commands")
 	}
+	// The newest were read, and are shown oldest first.
 	slices.Reverse(st.Commands)
 	if st.Deliveries, err = s.Deliveries(ctx, id); err != nil {
 		return story.Story{}, err
@@ -67,6 +71,8 @@ func (s *Store) NotePromptRead(ctx context.Context, accountID, taskID string) er
 }
 
 // insertAction stores a command. It returns false if a command with its id is stored already.
+//
+// The primary key is the command's id, so a repeated command is stored once.
 func insertAction(tx *gorm.DB, a mediagate.Action) (bool, error) {
 	inserted, err := exec(tx, `INSERT INTO actions (id, task_id, action, channel, by_whom, reason, at)
 		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -84,6 +90,8 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.
 		a.ID = s.newID("act_")
 	}
 	a.At = cmp.Or(a.At, s.clock())
+	// once runs under the lock of the task's row. If an event is refused afterwards, the rollback
+	// removes the row and the audit's entry too.
 	once := func(tx *gorm.DB, t mediagate.Task) (bool, error) {
 		first, err := insertAction(tx, a)
 		if err != nil || !first {
@@ -101,6 +109,9 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.
 
 // noteStrays records in the task's story the jobs that belong to no attempt. It records none for an
 // erased task.
+//
+// A stray job is one that a vendor reports but no attempt of the row has made (D5). The id of the
+// action contains the channel and the job, so a repeated report adds nothing.
 func noteStrays(tx *gorm.DB, t mediagate.Task, strays []task.Stray, now time.Time) error {
 	if !t.ErasedAt.IsZero() {
 		return nil
@@ -123,6 +134,7 @@ func noteStrays(tx *gorm.DB, t mediagate.Task, strays []task.Stray, now time.Tim
 	return nil
 }
 
+// actionFacts are what the audit records of a command.
 type actionFacts struct {
 	ID      string `json:"id"`
 	Action  string `json:"action"`

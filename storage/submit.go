@@ -16,6 +16,8 @@ import (
 )
 
 // idempotencyTTL is how long an idempotency record lasts after the end of its task.
+//
+// While the task is open, its record has no end (D16).
 const idempotencyTTL = 24 * time.Hour
 
 // Submit stores a new task in one transaction: its row and its wake, the hold on key and account, and
@@ -33,6 +35,9 @@ const idempotencyTTL = 24 * time.Hour
 //	KindConflict         the idempotency key belongs to another request (code idempotency_conflict)
 //	KindNotFound         the task on which the request works was erased meanwhile
 //	KindInvalid          a task whose file the request uses has ended without it; names the field
+//
+// Submit does not start the task's run. The wake, due after startLease, makes sure that the run
+// starts even if this process dies after the commit (D2).
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
 	for range 3 { // a record may expire between the insert that saw it and Replay
 		row, err := s.newSubmission(n)
@@ -65,6 +70,9 @@ const holdTries = 8
 
 // store stores a submission and its hold. It returns false if the idempotency record of an earlier
 // submit exists.
+//
+// store holds a permit of the account during all tries, since each of them locks the account's
+// row.
 func (s *Store) store(ctx context.Context, n submission) (stored bool, err error) {
 	leave, err := s.enter(ctx, n.hold.AccountID)
 	if err != nil {
@@ -83,6 +91,10 @@ func (s *Store) store(ctx context.Context, n submission) (stored bool, err error
 	return false, mediagate.Errorf(mediagate.KindUnavailable, "the balance keeps changing")
 }
 
+// idempotencyRow is a row of idempotency: a client's key, or a waiter's id with a mark in front,
+// and the task that the request made. ExpiresAt of a client's record is zero while the task is
+// open; the task's end sets it (saveEnd). Path and BodySHA256 tell a repeated request from another
+// one with the same key.
 type idempotencyRow struct {
 	AccountID  string `gorm:"primaryKey"`
 	Key        string `gorm:"primaryKey"`
@@ -99,6 +111,9 @@ func (idempotencyRow) TableName() string { return "idempotency" }
 
 // Replay finds the task of an earlier submit with the idempotency key. Returns KindConflict with code
 // idempotency_conflict if that was another request.
+//
+// The primary key (account_id, key) serves it. A record that has expired counts as absent, even
+// before retention removes it.
 func (s *Store) Replay(
 	ctx context.Context, accountID, idemKey, path string, body [32]byte,
 ) (taskID string, found bool, err error) {
@@ -183,6 +198,8 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 // storeOnce stores a submission in one transaction. On PostgreSQL the transaction is a single
 // statement, unless the request works on other tasks or its group has a capacity. The group is locked
 // last, so a submit that waits for a busy account holds no lock that other accounts need.
+//
+// The lock of a group is held only for a count and the commit.
 func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err error) {
 	rows := func(tx *gorm.DB) error {
 		stored, err = s.storeRows(tx, n)
@@ -191,11 +208,13 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 		}
 		return err
 	}
+	// A single statement is a transaction of its own, and needs no BEGIN and COMMIT.
 	if !s.lite && n.source == "" && n.sourced == nil && n.capacity == 0 {
 		err = retry("submit", func() error { return rows(s.on(ctx)) })
 		return stored, err
 	}
 	err = s.write(ctx, "submit", func(tx *gorm.DB) error {
+		// Rows of other tasks are locked first, then key and account, and the group last.
 		if err := s.sourceStands(tx, n.source); err != nil {
 			return err
 		}
@@ -218,6 +237,16 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 //
 // On PostgreSQL all of this is one statement, so that key and account are not locked during a round
 // trip. On SQLite the same parts run one after the other.
+//
+// The statement is a chain of WITH clauses:
+//
+//	able      locks key and account, and has one row if their limits allow the hold
+//	record    stores the idempotency record, and has one row unless an earlier one is in force
+//	payer     has one row if both have
+//	part0...  write the task, the hold, the wake and the counters, each once for the row of payer
+//
+// The last SELECT says whether able and payer had a row. Without a row in able the hold is
+// refused; with one in able alone the request is a repetition.
 func (s *Store) storeRows(tx *gorm.DB, n submission) (stored bool, err error) {
 	if s.lite {
 		return storeParts(tx, n)
@@ -241,6 +270,8 @@ func (s *Store) storeRows(tx *gorm.DB, n submission) (stored bool, err error) {
 }
 
 // storeParts is storeRows on SQLite.
+//
+// SQLite allows no INSERT within a WITH clause. Its single writer already holds the lock.
 func storeParts(tx *gorm.DB, n submission) (stored bool, err error) {
 	able := n.able()
 	payer, err := one[struct {
@@ -266,6 +297,9 @@ func storeParts(tx *gorm.DB, n submission) (stored bool, err error) {
 
 // parts returns the statements that write a submission: its rows except the idempotency record, and
 // the hold's amounts in the rows of key and account. If payer has no row, they write nothing.
+//
+// The statements of keys and accounts come last. On PostgreSQL all parts run in one statement and
+// on one snapshot, so no part reads what another one writes.
 func (n submission) parts() []*statement {
 	amount, transfer := n.asked(), newTransferRow(n.hold)
 	parts := []*statement{n.row, transfer.insert().say("payer.day FROM payer")}
@@ -336,6 +370,9 @@ func storeRecord(tx *gorm.DB, record *idempotencyRow, now stamp) (first bool, er
 }
 
 // insert returns the INSERT of the record, which replaces a record that has expired.
+//
+// If a record is in force, the WHERE of DO UPDATE leaves it, and RETURNING returns no row. Of two
+// submits with the same key the second waits for the first one's transaction.
 func (r *idempotencyRow) insert(from string, now stamp) *statement {
 	c := columnsOf[idempotencyRow]()
 	return insert("idempotency", *r, nil).say(from, " WHERE true ON CONFLICT (account_id, key) DO UPDATE").
@@ -351,6 +388,9 @@ const groupLoadQuery = `SELECT COUNT(*) AS "all", COUNT(CASE WHEN account_id = ?
 // within returns an error if the load, the new task included, is above the group's capacity. As in
 // package limit, it also returns an error if the account then has more tasks in flight than the group
 // has room for further ones. The account's only task is never refused for that reason.
+//
+// Example with a capacity of 30, the new task included: an account alone may have 15 tasks in
+// flight. Its 16th is refused, because 16 is more than the 14 that are left.
 func (l groupLoad) within(capacity int) error {
 	switch {
 	case l.All > capacity:
@@ -374,6 +414,9 @@ func (s *Store) checkCapacity(tx *gorm.DB, n submission) error {
 		return nil
 	}
 	if !s.lite {
+		// The lock is an advisory one, since a group has no row. It ends with the transaction.
+		// hashtextextended turns the group's name into its number; two groups with the same number would
+		// only wait for each other.
 		const lock = `SELECT set_config('lock_timeout', ?, true),
 			pg_advisory_xact_lock(hashtextextended('mediagate group ' || ?, 0))`
 		if _, err := exec(tx, lock, groupPatience.String(), n.group); err != nil {
@@ -391,6 +434,7 @@ func (s *Store) checkCapacity(tx *gorm.DB, n submission) error {
 // media take.
 const saturatedRetry = 5 * time.Second
 
+// errSaturated is the error of a submit for which the group has no room.
 func errSaturated(how string) error {
 	return &mediagate.Error{
 		Kind:       mediagate.KindRateLimited,
@@ -409,6 +453,8 @@ var errRefused = errors.New("the hold is refused")
 
 // asked returns the amount of the hold, capped just above what any account can have. Any larger amount
 // is refused all the same, and the sums in the rows cannot overflow.
+//
+// For example, an account with maxAccount available cannot bear a hold of maxAccount + 1.
 func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAccount+1) }
 
 // live is the condition that the key of a submit may be used. Its parameters are the account and the
@@ -426,6 +472,8 @@ const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR e
 // in flight and of unpaid jobs. Balance, quota and caps are columns and cannot be exceeded.
 func (n submission) able() *statement {
 	s, amount, key, account := &statement{}, n.asked(), n.hold.KeyID, n.hold.AccountID
+	// The counted day never goes back: after a clock was set back, the day that was counted last
+	// stays.
 	today := periods[0].start(n.now.Time)
 	s.with("SELECT keys.id AS quota_id, CASE WHEN day_start >= ? THEN day_start ELSE ? END AS day", today, today).
 		with(" FROM keys, accounts WHERE accounts.id = ? AND NOT suspended AND available >= ?", account, amount).
@@ -448,6 +496,9 @@ func (n submission) able() *statement {
 
 // holdOnKey returns the UPDATE of the key's shared quota, which also counts the hold in the periods of
 // its caps.
+//
+// A new period begins with the first hold in it: its start is set, and its count begins at this
+// hold. The starts never go back, so setting the clock back gives no cap a second time.
 func (n submission) holdOnKey() *statement {
 	s, amount := &statement{}, n.asked()
 	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
@@ -461,6 +512,9 @@ func (n submission) holdOnKey() *statement {
 
 // CheckHold checks whether account and key could bear a hold now. Returns KindPayment if they could
 // not, KindForbidden if the account is suspended, KindUnauthenticated if the key is gone.
+//
+// CheckHold reserves nothing, so a submit may be refused all the same. The API calls it before it
+// calls the moderation endpoint, if the cached account or key seems to be short of money.
 func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount mediagate.Micros) error {
 	now := s.clock()
 	n := submission{hold: s.newHold("", accountID, keyID, amount, now), now: at(now)}
@@ -470,6 +524,9 @@ func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount m
 // refusal looks up why a hold was refused. It checks the key first, then whether the account is
 // suspended, then the money, and the tasks in flight last. It returns nil if nothing forbids the hold
 // any more, so that the caller may try again.
+//
+// refusal reads without locks, after the statement that was refused. Between the two a hold may
+// have been voided; then nothing is short any more.
 func (s *Store) refusal(ctx context.Context, n submission) error {
 	db, amount := s.on(ctx), n.hold.Amount
 	key, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ? AND "+live,
@@ -506,6 +563,7 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 	if account.Available < amount {
 		return mediagate.NotEnough("insufficient balance", amount, account.Available)
 	}
+	// A speech and CheckHold add no task in flight.
 	if n.tasks == 0 {
 		return nil
 	}

@@ -14,17 +14,24 @@ import (
 
 // taskRow is the row of a task: its state, and the columns that are derived from the state.
 // The document holds every field without a column.
+//
+// Some columns only repeat what the document or an attempt says, so that an index or a condition
+// can use it: SourceID, FailsAt, Channel, Provider.
 type taskRow struct {
 	task.State
 	GroupName string // only a submit writes it
-	SourceID  string
-	FailsAt   time.Time
-	Channel   string // of the last attempt, like Provider
-	Provider  string
-	Results   document
-	Document  document
+	// SourceID is the task that this one works on, for the index tasks_source; empty for none.
+	SourceID string
+	// FailsAt is when the task fails if nothing happens; zero for an ended task.
+	FailsAt  time.Time
+	Channel  string // of the last attempt, like Provider
+	Provider string
+	Results  document
+	Document document
 }
 
+// columns lists the columns that the struct holds. The remaining columns, sweep_at, webhook_body
+// and webhook_body_at, are written separately.
 func (r *taskRow) columns() []column {
 	return []column{
 		{"id", &r.ID},
@@ -70,6 +77,8 @@ func (r *taskRow) columns() []column {
 }
 
 // newTaskRow returns the row of a task.
+//
+// newTaskRow also fills the columns that repeat other facts. fails_at is NULL for an ended task.
 func newTaskRow(st *task.State) (taskRow, error) {
 	r := taskRow{State: *st}
 	if st.Plan.Source != nil {
@@ -95,6 +104,7 @@ func newTaskRow(st *task.State) (taskRow, error) {
 // read.
 func (r taskRow) state() (task.State, error) {
 	st := r.State
+	// The document is decoded onto the columns: its JSON has only the fields that have no column.
 	err := cmp.Or(fromJSON("tasks.document", r.Document, &st), fromJSON("tasks.results", r.Results, &st.Results))
 	return st, err
 }
@@ -122,6 +132,9 @@ func (r *leasedTask) columns() []column {
 // queue rows if it waits for a slot, and its sources if it waits for them. With lock, it locks the
 // task's row, and the rows of the sources against their ends. A document that cannot be decoded is no
 // error; it makes the state Unreadable.
+//
+// owner is the account that must own the task; with an owner, an erased task counts as unknown.
+// The row of the wake is not locked: renewLease therefore compares wake_at when it writes.
 func (s *Store) loadState(
 	tx *gorm.DB, id, owner string, named []int, lock bool,
 ) (st task.State, lease story.Lease, err error) {
@@ -151,6 +164,7 @@ func (s *Store) loadState(
 			return st, lease, err
 		}
 	}
+	// Only an open task whose sources have not given it all files depends on their state (D21).
 	if !st.Status.Terminal() && st.LacksSources() {
 		keep := ""
 		if lock {
@@ -164,6 +178,9 @@ func (s *Store) loadState(
 }
 
 // saveTask updates the columns of a task's row that differ between two states.
+//
+// The row is locked, so no other change lies between the two states. A change that differs in no
+// column writes nothing.
 func saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Time) error {
 	was, err := newTaskRow(before)
 	if err != nil {
@@ -174,6 +191,7 @@ func saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Time) error {
 		return err
 	}
 	switch {
+	// An empty document differs from every new one, so the column is written in any case.
 	case !after.InputsErasedAt.Equal(before.InputsErasedAt), !after.ErasedAt.Equal(before.ErasedAt):
 		was.Document = nil // an erasure also removes what could not be decoded
 	case before.Unreadable && !after.Status.Terminal():
@@ -225,6 +243,9 @@ func (s *Store) readTask(ctx context.Context, id, where string, args ...any) (me
 }
 
 // Versions reads the versions of tasks. It leaves out unknown and erased tasks.
+//
+// The watcher of event streams asks for the versions of all awaited tasks, and wakes the waiters
+// of those that have changed (D19).
 func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, error) {
 	versions := make(map[string]int64, len(ids))
 	if len(ids) == 0 {
@@ -251,6 +272,8 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 // RequestCancel stores the client's request to cancel, once. Returns KindNotFound, also for a task of
 // another account, and KindConflict when the task has ended.
 func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error) {
+	// The check runs under the lock of the task's row, so an end that comes first refuses the cancel,
+	// and a cancel that comes first holds (D13).
 	ended := func(_ *gorm.DB, t mediagate.Task) (bool, error) {
 		if t.Status.Terminal() {
 			return false, conflict("the task has ended: %s", t.Status)
@@ -274,8 +297,12 @@ func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediag
 //
 // Returns KindNotFound, also for a task of another account. Returns KindConflict when the task does not
 // wait for parameters, and with code idempotency_conflict when the key belongs to another request.
+//
+// The record is inserted under the lock of the task's row, before the event. If the event is
+// refused, the rollback removes it.
 func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (replayed bool, err error) {
 	once := func(tx *gorm.DB, _ mediagate.Task) (bool, error) {
+		// write may run this function again after a deadlock.
 		replayed = false
 		if m.IdempotencyKey == "" {
 			return true, nil
@@ -300,6 +327,8 @@ func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (replaye
 	if err != nil || !replayed {
 		return false, err
 	}
+	// Replay decides whether the earlier request was the same: an equal one is a repetition, another
+	// one a conflict.
 	taskID, found, err := s.Replay(ctx, m.AccountID, m.IdempotencyKey, m.Path, m.BodySHA256)
 	if err == nil && (!found || taskID != m.TaskID) {
 		err = mediagate.Errorf(mediagate.KindUnavailable, "the idempotency record keeps changing")

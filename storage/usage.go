@@ -31,12 +31,18 @@ type stretch struct{ from, to time.Time }
 
 // cover divides a span of time into whole days, the whole hours before and after them, and the parts
 // of hours at both ends. For these parts the ledger itself is read.
+//
+// Example: from Monday 22:30 to Thursday 01:15. The whole days are Tuesday and Wednesday, the
+// whole hours are Monday 23:00 and Thursday 00:00, and the rest are the half hour to 23:00 and the
+// quarter after 01:00.
 func cover(from, to time.Time) (days, hours, rest []stretch) {
 	add := func(list *[]stretch, from, to time.Time) {
 		if from.Before(to) {
 			*list = append(*list, stretch{from, to})
 		}
 	}
+	// divide returns the whole units of a stretch, and adds what is left at both ends to the list. If
+	// there is no whole unit, all of the stretch is left.
 	divide := func(list *[]stretch, s stretch, unit time.Duration) (whole stretch) {
 		whole = stretch{ceil(s.from, unit), s.to.Truncate(unit)}
 		if !whole.from.Before(whole.to) {
@@ -106,6 +112,9 @@ var usageColumns = []struct {
 
 // gathering builds a query about usage. Its places are the SELECTs that know a part of the answer. They
 // are read in one statement, and so from one snapshot.
+//
+// An amount is in one place only: in a sum, in the ledger of the rest of an hour, or in an open
+// task or speech.
 type gathering struct {
 	filter mediagate.UsageFilter
 	places statement
@@ -113,6 +122,7 @@ type gathering struct {
 
 // from adds a place: a SELECT of all usageColumns and the figures that ends in a WHERE clause.
 func (g *gathering) from(query string, args ...any) {
+	// Every place has parameters, so without any this is the first place.
 	if len(g.places.args) > 0 {
 		g.places.say(" UNION ALL ")
 	}
@@ -129,6 +139,9 @@ func (g *gathering) from(query string, args ...any) {
 
 // statement returns the query that sums the figures, grouped by the columns of the filter and by the
 // others.
+//
+// Columns that are not grouped by are selected as constants, so the result always has the same
+// columns. The limit is one row more than the caller wants, to see whether there are more.
 func (g *gathering) statement(others, figures []string) *statement {
 	var selected, grouped []string
 	for _, c := range usageColumns {
@@ -182,6 +195,9 @@ func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []med
 
 // gatherUsage gathers the sums of days and hours, the ledger for parts of hours, and open tasks and
 // speeches.
+//
+// usage_sums has the primary key (account_id, span, begins_at, ...) and the index usage_sums_time
+// for all accounts. Rows that count no ended task only record what was held, and are left out.
 func (s *Store) gatherUsage(f mediagate.UsageFilter, from, to time.Time) *gathering {
 	g := &gathering{filter: f}
 	days, hours, rest := cover(from, to)
@@ -220,6 +236,8 @@ type chargeRow struct {
 }
 
 // vendorCharges reads the sums of the vendors' charges.
+//
+// Charges that are not in vendor_sums yet are added from the attempts.
 func (s *Store) vendorCharges(ctx context.Context, f mediagate.UsageFilter) ([]chargeRow, error) {
 	g := &gathering{filter: f}
 	from, to := bounds(f.From, f.To)
@@ -245,6 +263,7 @@ func withCharges(usage []mediagate.Usage, charges []chargeRow) []mediagate.Usage
 			usage = slices.Insert(usage, i, row)
 		}
 		charge := mediagate.VendorCharge{Amount: c.Amount.Number().String(), Unit: c.Unit}
+		// A row has one charge for each unit in which the vendor charges.
 		usage[i].VendorCharges = append(usage[i].VendorCharges, charge)
 	}
 	return usage
@@ -266,6 +285,7 @@ const usageSumKey = "account_id, span, begins_at, key_id, model, provider"
 // figures are the columns of usage_sums that are summed: three amounts, then three numbers of tasks.
 var figures = []string{"cost", "released", "taken", "completed", "failed", "cancelled"}
 
+// vendorSumKey has the columns that identify a row of vendor_sums.
 const vendorSumKey = "account_id, begins_at, key_id, model, provider, unit"
 
 // eachFigure repeats a text for each figure, with the figure's name in place of @.
@@ -278,6 +298,9 @@ func eachFigure(text, separator string) string {
 // amount counts as taken in the hour and day of the hold, and as released in those of its end. Ends
 // with the same hour of the hold and the same hour of the end are summed first, and days are summed
 // from hours, so that few rows are sorted even for all ends of a ledger.
+//
+// Example: a hold of 5 at 10:50 ends at 11:10 at a cost of 3. The hour from 10:00 gets taken 5;
+// the hour from 11:00 gets released 5, cost 3 and one completed task. The day gets all of these.
 func (s *Store) sumsOf(condition string) string {
 	sums := eachFigure("CAST(SUM(@) AS bigint) AS @", ", ")
 	return `WITH ends AS (SELECT account_id, key_id, model, provider, ended_at, held_at,
@@ -304,6 +327,8 @@ func (s *Store) sumsOf(condition string) string {
 
 // count adds the ends that meet the condition to the sums. It locks the rows of usage_sums in the order
 // of their keys, before the rows of keys and accounts, so that no two transactions deadlock.
+//
+// count runs in the transaction that ends the hold, so each end is counted once.
 func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
 	_, err := exec(tx, "INSERT INTO usage_sums ("+usageSumKey+", "+eachFigure("@", ", ")+") "+s.sumsOf(condition)+
 		" ORDER BY "+usageSumKey+" ON CONFLICT ("+usageSumKey+`)
@@ -313,6 +338,9 @@ func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
 
 // noteVendorCharge stores the vendor's charge for an attempt. The first one that the vendor stated
 // counts.
+//
+// vendor_amount IS NULL lets only the first charge in. vendor_uncounted_at marks the row for
+// CountVendorCharges, and its hour is the one for which the charge counts.
 func noteVendorCharge(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, now stamp) error {
 	if o == nil || o.VendorCharge == nil {
 		return nil
@@ -335,6 +363,10 @@ func (s *Store) chargesOf(condition string) string {
 }
 
 // CountVendorCharges adds up to limit charges of vendors to the sums, and returns how many.
+//
+// The rows of the attempts are locked first and marked as counted in the same transaction, so no
+// charge counts twice. Rows that are locked are left to the next call. The partial index
+// attempts_vendor_uncounted finds them.
 func (s *Store) CountVendorCharges(ctx context.Context, limit int) (counted int, err error) {
 	type chargedRow struct {
 		TaskID string `json:"task_id"`
@@ -353,6 +385,8 @@ func (s *Store) CountVendorCharges(ctx context.Context, limit int) (counted int,
 		if err != nil {
 			return err
 		}
+		// The rows of vendor_sums are written in the order of their keys, so two calls cannot deadlock
+		// over them.
 		if _, err := exec(tx, "INSERT INTO vendor_sums ("+vendorSumKey+`, amount)
 			SELECT `+vendorSumKey+", CAST(SUM(amount) AS bigint) FROM ("+s.chargesOf(mine)+`) AS charged
 			WHERE true GROUP BY `+vendorSumKey+" ORDER BY "+vendorSumKey+`

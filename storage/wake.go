@@ -41,6 +41,8 @@ import (
 // The wake of a callback is the time by which its round must have recorded an attempt.
 // Rows of wakes are locked after all others, in the order of their tasks' ids.
 const (
+	// A lease is as long as the process that will make the run ask may take. A lease that is too
+	// short costs a needless signal; one that is too long delays the repair.
 	startLease   = 5 * time.Second       // for a new task, whose API process starts the run
 	stepLease    = 10 * time.Minute      // for a step that is an activity
 	leaseMargin  = 30 * time.Second      // after the end of a sleep
@@ -61,6 +63,10 @@ func leaseOf(step task.Step, now time.Time) time.Time {
 
 // reaches reports whether the present lease fits the step well enough to stay as it is, which saves a
 // write.
+//
+// For an activity, at least half of stepLease must be left. For a sleep the lease must end exactly
+// leaseMargin after it. A lease that the scan has put off, or that no run has renewed, never
+// reaches: the question must reset tries and set asked.
 func reaches(lease story.Lease, step task.Step, now time.Time) bool {
 	if !lease.Asked || lease.Tries > 0 {
 		return false
@@ -73,6 +79,8 @@ func reaches(lease story.Lease, step task.Step, now time.Time) bool {
 }
 
 // saveWakes sets the wakes after a change.
+//
+// saveWakes runs last in the transaction, because wakes are locked after all other rows.
 func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err error) {
 	now := changed.At
 	if changed.State.Status.Terminal() && !c.before.Status.Terminal() {
@@ -93,6 +101,7 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err e
 	switch {
 	case asks:
 		err = renewLease(tx, c, changed.Step, now)
+	// The change has a new next step, of which the run does not know.
 	case changed.Effects.Wake && !c.before.Status.Terminal():
 		lease := signalLease
 		if changed.Effects.Copy {
@@ -112,6 +121,8 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err e
 
 // wakeWaiters brings forward the wakes of tasks that wait for an ended task, in one statement with the
 // ended task's own wake, in the order of ids (D21).
+//
+// The wake of the ended task is in the list, so that all of them are locked in the order of ids.
 func (s *Store) wakeWaiters(tx *gorm.DB, c *changing, changed task.Changed) error {
 	wakes, err := waitersOf(tx, changed)
 	if err != nil || len(wakes) == 0 {
@@ -132,13 +143,17 @@ func (s *Store) wakeWaiters(tx *gorm.DB, c *changing, changed task.Changed) erro
 func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) (err error) {
 	id, lease := c.before.ID, c.lease
 	switch {
+	// Nothing is left to do: without a row, no scan meets the task again.
 	case step.Kind == task.Done:
 		if !lease.WakeAt.IsZero() {
 			_, err = exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = 'run'", id)
 		}
+	// The row is missing. DO NOTHING keeps a row that another transaction has inserted meanwhile.
 	case lease.WakeAt.IsZero():
 		_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked) VALUES (?, 'run', ?, ?, ?)
 			ON CONFLICT (task_id, kind) DO NOTHING`, id, c.before.AccountID, at(leaseOf(step, now)), true)
+	// Example: the run asks while its lease ends at 12:10. A granted slot has moved wake_at to
+	// 12:00:02 since the lease was read. The UPDATE matches no row, and the wake for the slot stays.
 	case !reaches(lease, step, now):
 		_, err = exec(tx, `UPDATE wakes SET wake_at = ?, tries = 0, asked = ?
 			WHERE task_id = ? AND kind = 'run' AND wake_at >= ?`, at(leaseOf(step, now)), true, id, at(lease.WakeAt))
@@ -149,6 +164,8 @@ func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) (err er
 // saveRound sets the wake of the callback's round. The run begins the first round, so its wake leaves
 // time for that. Later rounds begin at once. After an attempt of the newest round, the wake is set
 // for the next attempt, or deleted if there is none.
+//
+// If the callback is not pending any more, the wake of the round is deleted.
 func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error {
 	was, is := c.before.Webhook, after.Webhook
 	var next time.Time
@@ -179,6 +196,9 @@ func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error 
 }
 
 // listedWake is a wake in the JSON list that is a statement's parameter.
+//
+// The times are in microseconds since 1970. NextUs is only used by PutOff, and AccountID only by
+// wakeRuns.
 type listedWake struct {
 	TaskID    string             `json:"task_id"`
 	Kind      mediagate.WakeKind `json:"kind"`
@@ -193,6 +213,9 @@ const listedWakes = "task_id text, kind text, account_id text, at_us bigint, nex
 // wakeRuns brings the wakes of runs forward to the given times. If a wake is missing because its run
 // has ended by mistake, wakeRuns inserts it. The count of tries is kept: otherwise a run that hangs
 // would never be replaced while its task is granted a slot again and again.
+//
+// The last WHERE lets a wake only become earlier: a wake that is due before the given time stays.
+// ORDER BY locks the rows in the order of ids.
 func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	if len(wakes) == 0 {
 		return nil
@@ -227,6 +250,17 @@ const (
 // of the limit. So it reads little more than it returns, however many wakes there are and whichever
 // accounts own them. Tasks are looked up one by one, because PostgreSQL might do a join as a merge,
 // which reads all tasks up to the newest.
+//
+// The steps of the query, each a WITH clause:
+//
+//	accounts  the accounts that have such a wake, by stepping from one to the next
+//	firsts    of each account, the time of its first wake
+//	due       the accounts whose first wake is due, longest due first
+//	lasts     of each of these accounts, the time up to which its share of the limit reaches
+//	found     the wakes up to that time, numbered within their account
+//
+// The result is sorted by these numbers: the first wake of each account, then the second of each,
+// and so on.
 func dueOf(which string) string {
 	return strings.ReplaceAll(`WITH RECURSIVE accounts (account_id) AS (
 		SELECT MIN(account_id) FROM wakes WHERE {which}
@@ -255,12 +289,15 @@ func dueOf(which string) string {
 	FROM found w ORDER BY turn, wake_at, task_id`, "{which}", which)
 }
 
+// The index wakes_due serves dueWakes, and wakes_new serves dueStarts. The texts are fixed, so
+// each is prepared once.
 var dueWakes, dueStarts = dueOf(goesOn), dueOf(isNew)
 
 // DueWakes lists wakes whose time is over: accounts in round robin, and of each account the longest
 // due first, so that an account with many wakes delays no other. New tasks come last: they get a
 // quarter of the limit, and what the others leave.
 func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake, err error) {
+	// Example with a limit of 256: at most 192 other wakes, then new tasks up to 256.
 	now, most := at(s.clock()), limit-limit/4
 	if err = read(s.on(ctx), &wakes, dueWakes, now, most, now, most, now, most); err == nil {
 		wakes, err = s.addStarts(s.on(ctx), wakes, now, limit)
@@ -271,6 +308,10 @@ func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake
 // addStarts adds the due wakes of new tasks that may be started now. As in package limit, an account
 // may have no more unanswered starts than are still free, so that other accounts find room even if its
 // runs hang.
+//
+// The unanswered starts are counted in the table, so a scan on another worker goes on with the
+// same number. Example: nothing is unanswered, and one account has 500 new tasks. It gets 64
+// starts: then it holds as many as are free.
 func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit int) ([]mediagate.Wake, error) {
 	var started []struct{ AccountID string }
 	var due []mediagate.Wake
@@ -293,6 +334,11 @@ func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit 
 
 // MayStart reports whether an API process may start the task's run itself. Otherwise it makes the
 // task's wake due now, and the scan starts the run when the account's turn comes.
+//
+// No row matches if the wake was tried, if a run has asked, if the wake is due already, or if
+// fewer than mostNew tasks are new. In all these cases the process starts the run: Temporal
+// refuses a second start of the same run. The subquery stops counting at mostNew, by the index
+// wakes_new.
 func (s *Store) MayStart(ctx context.Context, taskID string) (bool, error) {
 	now := at(s.clock())
 	left, err := exec(s.on(ctx), `UPDATE wakes SET wake_at = ?
@@ -305,6 +351,9 @@ func (s *Store) MayStart(ctx context.Context, taskID string) (bool, error) {
 // PutOff sets the time of the next try of wakes: a minute after the first try, doubling up to an hour.
 // If Temporal could not be asked, the next try comes in five seconds and this one does not count. A
 // wake that was changed since it was listed stays as it is.
+//
+// The wake is compared by its time: if a question has renewed it meanwhile, this try was not
+// needed and must not count. Locked rows are skipped for the same reason.
 func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error {
 	if len(wakes) == 0 {
 		return nil
@@ -335,6 +384,10 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 // BreakerClosed of package task for many rows (D12). It takes the tasks in the order of their next
 // tries, so that tasks which park again take turns. It leaves out tasks that try now anyway, tasks parked as
 // provider_submission_unknown, and tasks that are locked. Their wakes are spread over some seconds.
+//
+// The UPDATE clears the times of the tasks' next tries and changes nothing else of them: each run
+// asks when its wake is due, and gets the next step. The index tasks_parked (channel, try_at) or
+// tasks_parked_retry (try_at) serves the selection.
 func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error) {
 	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r mediagate.ParkReason) bool {
 		return r == mediagate.ParkSubmissionUnknown
@@ -366,6 +419,7 @@ func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) 
 		retried = len(rows)
 		wakes := make([]mediagate.Wake, len(rows))
 		for i, r := range rows {
+			// A hundred tasks that try again at once are spread over a second.
 			again := now.Add(time.Duration(i) * retrySpread)
 			wakes[i] = mediagate.Wake{TaskID: r.ID, AccountID: r.AccountID, At: again}
 		}

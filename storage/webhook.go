@@ -14,6 +14,8 @@ import (
 // WebhookTarget reads the address, body and secrets for a round of the task's callback. The body is
 // empty until it is stored. Returns KindNotFound when the task has no callback, has not begun that
 // round, or is erased.
+//
+// Each attempt reads the target anew, so it sees a rotated secret and an erasure.
 func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
 	row, err := one[struct {
 		AccountID string
@@ -50,6 +52,7 @@ type deliveryRow struct {
 	NextAttemptAt stamp
 }
 
+// delivery returns the domain type of the row.
 func (r deliveryRow) delivery() mediagate.Delivery {
 	r.Delivery.At = r.At.Time
 	r.Delivery.NextAttemptAt = r.NextAttemptAt.Time
@@ -65,6 +68,7 @@ func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Deli
 		FROM deliveries WHERE task_id = ? ORDER BY round DESC, attempt DESC LIMIT ?`, taskID, storyRows); err != nil {
 		return nil, dbError(err, "read deliveries")
 	}
+	// The newest were read, and are returned oldest first.
 	slices.Reverse(rows)
 	return convert(rows, deliveryRow.delivery), nil
 }
@@ -77,6 +81,8 @@ const linksLast = 24 * time.Hour
 // body: all attempts send the same (D14). Returns KindNotFound when the task has no callback, has not
 // begun a round, or is erased.
 func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte) (stored []byte, err error) {
+	// Two attempts may both have made a body. The first UPDATE stores its body; the second one
+	// matches no row, and its caller gets the stored body.
 	const of = " WHERE id = ? AND webhook_round > 0 AND erased_at IS NULL"
 	_, err = exec(s.on(ctx), "UPDATE tasks SET webhook_body = ?, webhook_body_at = ?"+of+" AND webhook_body IS NULL",
 		body, at(s.clock()), taskID)
@@ -100,13 +106,18 @@ func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte
 func (s *Store) RecordDelivery(
 	ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string,
 ) error {
+	// The attempt and the state of the callback change in one transaction, under the lock of the
+	// task's row.
 	_, err := s.change(ctx, d.TaskID, &changing{
 		events:   []task.Event{task.Delivered{Round: d.Round, State: state, Reason: reason}},
 		delivery: &d,
 		first: func(tx *gorm.DB, t mediagate.Task) (bool, error) {
+			// False applies no event either.
 			if !t.ErasedAt.IsZero() {
 				return false, nil
 			}
+			// The activity may record the same attempt twice, for example after it lost the answer of the
+			// database. The primary key (task_id, round, attempt) finds the stored row.
 			_, err := exec(tx, `INSERT INTO deliveries
 					(task_id, round, attempt, at, status, error, duration_us, next_attempt_at)
 				VALUES (?, ?, ?, ?, ?, ?, ?, ?)
