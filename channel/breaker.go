@@ -171,7 +171,8 @@ func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 	defer cancel()
 	s, err := b.Store.RetireModel(ctx, e.channel, route.Upstream, e.began, retiredFor)
 	if err != nil {
-		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again", "channel", e.channel, "error", err)
+		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again",
+			"channel", e.channel, "error", err)
 		return
 	}
 	b.learn(s)
