@@ -122,8 +122,8 @@ func (a *Activities) command(ctx context.Context, taskID string, c Command) erro
 	return a.unlessRefused(ctx, taskID, c, err)
 }
 
-// unlessRefused returns nil for a command that does not apply, and logs that. It returns all
-// other errors.
+// unlessRefused returns nil for a command that does not apply, and logs that. It returns all other
+// errors. An error that is final would end the run, and a refused command is no reason for that.
 func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command, err error) error {
 	if mediagate.Is(err, mediagate.KindConflict) || mediagate.Is(err, mediagate.KindNotFound) {
 		a.Logger.InfoContext(ctx, "a command does not apply", "task", taskID, "action", c.Action, "error", err)

@@ -46,6 +46,10 @@ type JobProgress struct {
 //
 // It ends early if its worker stops or the job is cancelled, and returns how far it came. If the
 // activity is paused, it fails, so that Temporal tries it again when the pause is over.
+//
+// For example, a worker dies after it gave the command to task 40 and before the heartbeat said so.
+// The next worker continues after task 39, and gives the command to task 40 again: its id is on
+// record, so it counts as done and changes nothing.
 func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, error) {
 	p := in.Progress
 	// The last try of this activity may have come further than the workflow knows.
@@ -54,6 +58,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 			return p, a.fail(ctx, err)
 		}
 	}
+	// The regular heartbeats run in a goroutine of their own, so they read a copy of the progress.
 	var beat atomic.Value
 	note := func() {
 		beat.Store(p)
@@ -71,6 +76,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	for !p.Ended {
 		f := in.Filter
 		f.After, f.Limit = p.After, jobPage
+		// The tasks come newest first, and the page begins after the last one that was handled.
 		tasks, more, err := a.Store.SelectTasks(ctx, f)
 		if err != nil {
 			return p, a.fail(ctx, err)
@@ -93,7 +99,9 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 }
 
 // pausedOrReset returns the error of an activity that Temporal has paused or reset, and nil
-// otherwise.
+// otherwise. After a pause or a reset Temporal tries the activity again, which continues from the
+// heartbeat. The end of the slice, or a worker that stops, is a success with a part of the
+// progress.
 func pausedOrReset(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, activity.ErrActivityPaused) || errors.Is(cause, activity.ErrActivityReset) {
@@ -102,8 +110,9 @@ func pausedOrReset(ctx context.Context) error {
 	return nil
 }
 
-// actOn gives the job's command to one task, and counts it. If it returns an error, the task is
-// to be tried again.
+// actOn gives the job's command to one task, and counts it. If it returns an error, the task is to
+// be tried again. The command and its record are one transaction; the signal comes after it, and
+// only makes things faster.
 func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediagate.Task, p *JobProgress) error {
 	// A reroute to a channel that does not serve the task would only park it.
 	if job.Channel != "" && !a.canTake(job.Channel, t) {
@@ -137,7 +146,8 @@ func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediaga
 	return nil
 }
 
-// canTake reports whether the channel could take the task's next attempt.
+// canTake reports whether the channel could take the task's next attempt. It does not ask whether
+// the channel's breaker is open, or whether a slot is free: the task then waits there.
 func (a *Activities) canTake(name string, t mediagate.Task) bool {
 	return len(restrictTo(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil), name)) > 0
 }

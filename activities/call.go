@@ -22,7 +22,9 @@ import (
 // that no adapter of this worker describes, for example one of another release.
 const LongestSubmit = 150 * time.Second
 
-// operation returns what the adapter says about the route's operation.
+// operation returns what the adapter says about the route's operation. An unknown operation gets
+// the longest time: callEnds is computed from it, and a lookup must not come while a call may be
+// under way (D4).
 func (a *Activities) operation(r mediagate.Route) providers.Operation {
 	if o, ok := a.Descriptions.Operation(r); ok && o.Submit > 0 {
 		return o
@@ -40,7 +42,8 @@ type callResult struct {
 	silent     bool  // the call says nothing to the channel's breaker
 }
 
-// report tells the channel's breaker how the call ended.
+// report tells the channel's breaker how the call ended. If the job was the probe, a silent call
+// gives the probe back.
 func (r callResult) report(ctx context.Context, pass channel.Pass) {
 	if r.silent {
 		pass.Unused(ctx)
@@ -61,11 +64,14 @@ func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Channel) callResult {
 	longest := a.operation(row.Route).Submit
 	// The row's end of the call is by the database's clock, which may differ from ours by
-	// ClockSkew.
+	// ClockSkew. For example, the deadline of a task is 12:01:00, so its synchronous call has
+	// call_ends at 12:01:05, with a skew of 5 s. A call that begins at 12:00:00 gets 60 s, even if
+	// its operation may take 150 s.
 	timeout := min(longest, row.CallEnds.Add(-a.Settings.ClockSkew).Sub(a.Now()))
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	if row.Route.Sync {
+		// A worker that stops lets the call go on, within the grace time (D6).
 		defer context.AfterFunc(ctx, func() {
 			if isCancelled(ctx) {
 				cancel()
@@ -84,6 +90,7 @@ func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attemp
 	files := &sink{activities: a, task: t, row: row}
 	job.Inputs, job.Sink = opened, files
 	if !a.Now().Before(row.SendBefore) { // D4: storing and reporting the intent took too long
+		// Nothing was sent, so this is a proven rejection, and no fault of the vendor.
 		err := mediagate.Errorf(mediagate.KindUnreached, "the time to send is over")
 		failure, _ := rejection(err)
 		return callResult{err: err, refusal: &failure, silent: true}
@@ -120,7 +127,8 @@ func jobNotMade(err error) callResult {
 }
 
 // accepted returns the result of a call that the vendor has accepted. Until the answer is stored,
-// only this process knows it.
+// only this process knows it. If it dies, the attempt stays an intent, and a lookup searches for
+// the files by the manifest, or for the job by our id.
 func (a *Activities) accepted(ctx context.Context, row task.Attempt, s mediagate.Submission) callResult {
 	failpoint.Hit(failpoint.VendorAccepted)
 	if s.Ref.ExternalID == "" {
@@ -139,6 +147,9 @@ func (a *Activities) accepted(ctx context.Context, row task.Attempt, s mediagate
 
 // rejection translates the error of a submit that provably made no job. ok is false if the vendor
 // may have one.
+//
+// Kinds that are not listed, such as KindAmbiguous, KindTransient and KindVendor, prove nothing:
+// the request may have arrived. Such an attempt becomes unknown and is looked up (D4).
 func rejection(err error) (f mediagate.Failure, ok bool) {
 	e, ok := errors.AsType[*mediagate.Error](err)
 	if !ok {
@@ -225,8 +236,8 @@ func (a *Activities) source(
 	return s.As(a.Channels.Made(s, row.Channel), link.URL), err
 }
 
-// draftJob returns the task's request in the form in which adapters are asked whether they
-// support it.
+// draftJob returns the task's request in the form in which adapters are asked whether they support
+// it. It signs no link and reads nothing.
 func draftJob(t mediagate.Task) mediagate.Job {
 	params, err := withLinks(t, func(string) (string, error) { return mediagate.UploadComing, nil })
 	if err != nil {

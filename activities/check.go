@@ -28,6 +28,10 @@ const checkTries = 12
 // stores the result on the task's row, and does not fetch again what it found good. While a server
 // of the client's media is away, it returns KindTransient, and is repeated. After inputTries the
 // task fails.
+//
+// For example, a request names three files. The first try finds two of them good, and the server of
+// the third one does not answer. The row then has two passed fields and one try. The next try
+// fetches the third file only.
 func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	times := timesRefused(ctx)
@@ -54,6 +58,7 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	if before.Over || t.Status.Terminal() || !t.CancelRequestedAt.IsZero() {
 		return a.stepDone(ctx, in)
 	}
+	// One permit covers all files of the task: checkWidth bounds them.
 	permit, err := waitForPermit(ctx, a.Settings.PermitWait, func(ctx context.Context) (*limit.Permit, error) {
 		return a.Limits.Inputs.Acquire(ctx, t.AccountID, 1)
 	})
@@ -67,11 +72,13 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	return a.checkAndStore(ctx, in, t, before)
 }
 
-// checkAndStore checks the files that were not found good before, and stores the result. If
-// nothing is left to check, it also ends the step.
+// checkAndStore checks the files that were not found good before, and stores the result. If nothing
+// is left to check, it also ends the step. Both are one transaction, whose answer is the next step.
 func (a *Activities) checkAndStore(
 	ctx context.Context, in StepArgs, t mediagate.Task, before mediagate.InputCheck,
 ) (Answer, error) {
+	// An error here is a fault of ours, such as a bucket that is away. It counts as a try of the
+	// step.
 	after, waits, err := a.checkInputs(ctx, t, before)
 	if err != nil {
 		return Answer{}, a.failTry(ctx, err, checkTries)
@@ -105,6 +112,9 @@ func (a *Activities) checkAndStore(
 // several are bad, the failure names the first one in the order of the request, and the fetches of
 // the files after it are cut off. waits says that files wait because the account may fetch no more
 // for now.
+//
+// For example, if the second of three files is bad, the fetch of the third one ends at once. The
+// fetch of the first one goes on: if that file is bad, too, the failure names it instead.
 func (a *Activities) checkInputs(
 	ctx context.Context, t mediagate.Task, before mediagate.InputCheck,
 ) (after mediagate.InputCheck, waits bool, err error) {
@@ -118,6 +128,8 @@ func (a *Activities) checkInputs(
 	if err != nil {
 		return before, false, err
 	}
+	// All files together have CheckTime. A file that has not arrived by then is too slow, which
+	// fails the task.
 	fetchCtx, stop := context.WithTimeoutCause(ctx, a.Settings.CheckTime, media.ErrSlow)
 	defer stop()
 	// Each file has its own context, so that a bad file ends the fetches of the files after it,
@@ -132,6 +144,7 @@ func (a *Activities) checkInputs(
 	var group errgroup.Group
 	group.SetLimit(checkWidth)
 	for i, in := range due {
+		// Each goroutine writes its own element of found, so no lock is needed.
 		group.Go(func() error {
 			found[i] = a.checkInput(ctxs[i], t, request, in)
 			// A file after this one cannot change the result: the first bad file is the one that
@@ -149,7 +162,9 @@ func (a *Activities) checkInputs(
 }
 
 // conclude returns what follows from the errors found with each file. Its own error is a fault of
-// ours, for example of the bucket.
+// ours, for example of the bucket. The order is that of the request. A check that was cut short, or
+// that waits for the account's allowance, is not over and counts no try. Otherwise a server that
+// was away counts one try for the whole check, however many of its files were missing.
 func (a *Activities) conclude(
 	ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error,
 ) (after mediagate.InputCheck, waits bool, err error) {
@@ -194,9 +209,10 @@ func (a *Activities) conclude(
 }
 
 // checkInput fetches one file as far as needed to check it. It returns KindInvalid, with the code
-// of the failure, for a bad file; KindTransient while the file's server is away; and the errors
-// of the bucket. The file comes from a stranger, and may make the check panic: without the guard
-// that would end the process, and each repetition would end another.
+// of the failure, for a bad file; KindTransient while the file's server is away; and the errors of
+// the bucket. The file comes from a stranger, and may make the check panic: without the guard that
+// would end the process, and each repetition would end another. A panic is an error of
+// KindInternal, so the task parks after the last try.
 func (a *Activities) checkInput(ctx context.Context, t mediagate.Task, request any, in mediagate.Input) error {
 	return mediagate.Guarded(func() error {
 		return a.Settings.InputPace.Check(ctx, in, func(ctx context.Context) (io.ReadCloser, int64, error) {
@@ -206,8 +222,9 @@ func (a *Activities) checkInput(ctx context.Context, t mediagate.Task, request a
 }
 
 // openInput opens what a field of the request names. Media that came within the request, or were
-// uploaded before, are in the bucket; all others are fetched from their address. openInput
-// returns errNoPermit while no more may be fetched for the account.
+// uploaded before, are in the bucket; all others are fetched from their address. openInput returns
+// errNoPermit while no more may be fetched for the account. Only files that are fetched count
+// against the account's allowance.
 func (a *Activities) openInput(
 	ctx context.Context, t mediagate.Task, request any, in mediagate.Input,
 ) (io.ReadCloser, int64, error) {
@@ -239,17 +256,22 @@ func (a *Activities) openInput(
 	return counted, length, nil
 }
 
-// fetched is a file whose bytes are counted for its account.
+// fetched is a file whose bytes are counted for its account. The check reads and closes it in one
+// goroutine.
 type fetched struct {
 	io.ReadCloser
+	// Bytes that were read so far.
 	read     int64
 	giveBack func(unread int64)
-	taken    int64
+	// Bytes that were taken from the account's allowance when the file was opened.
+	taken int64
 }
 
 // countFetched takes as many bytes for the account as may be read of the file. When the file is
 // closed, it gives back those that were not read. If the process dies before, they are not given
-// back.
+// back. For example, a check may read up to 20 MB of a file, so 20 MB are taken. It needs only 300
+// kB, and gives back the rest. Taking the most first keeps many files that are fetched at the same
+// time from exceeding the allowance together.
 func (a *Activities) countFetched(
 	ctx context.Context, accountID string, body io.ReadCloser, most int64,
 ) (*fetched, error) {
@@ -270,12 +292,14 @@ func (a *Activities) countFetched(
 	}}, nil
 }
 
+// Read reads from the file, and counts the bytes.
 func (f *fetched) Read(b []byte) (int, error) {
 	n, err := f.ReadCloser.Read(b)
 	f.read += int64(n)
 	return n, err
 }
 
+// Close gives back the bytes that were not read, and closes the connection.
 func (f *fetched) Close() error {
 	if f.read < f.taken {
 		f.giveBack(f.taken - f.read)
@@ -283,7 +307,8 @@ func (f *fetched) Close() error {
 	return f.ReadCloser.Close()
 }
 
-// openStored opens an object of our own for a field of the request.
+// openStored opens an object of our own for a field of the request. A missing object is an error of
+// the request. Any other error is the bucket's, so the task parks as storage_unavailable.
 func (a *Activities) openStored(ctx context.Context, key, field string) (io.ReadCloser, int64, error) {
 	body, length, err := a.Bucket.Open(ctx, key)
 	switch {

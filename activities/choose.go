@@ -11,7 +11,8 @@ import (
 )
 
 // enterBreaker asks the channel's breaker to let attempt n through. A disabled channel takes
-// nothing new, but finishes what it has: modal parameters go to a job that waits there.
+// nothing new, but finishes what it has: modal parameters go to a job that waits there. Such a call
+// gets the pass of a job that is inside already, which is not the probe.
 func (a *Activities) enterBreaker(
 	ctx context.Context, t mediagate.Task, n int, c channel.Candidate,
 ) (channel.Pass, bool, error) {
@@ -30,7 +31,9 @@ func (a *Activities) shutOut(candidates []channel.Candidate) error {
 }
 
 // shutOutReason returns what is wrong with the channels. If that is not the same for all, it
-// returns provider_unavailable.
+// returns provider_unavailable. For example, if two accounts lack funds, the task shows as parked
+// for funds. If one lacks funds and the vendor of the other is away, waiting may help, so the task
+// shows as parked because the provider is away.
 func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.ParkReason {
 	reason := mediagate.ParkProviderAway
 	for i, c := range candidates {
@@ -55,6 +58,7 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 func (a *Activities) chooseChannels(
 	ctx context.Context, t mediagate.Task, n int,
 ) (externalID string, candidates []channel.Candidate, err error) {
+	// The first attempt has no history, so it needs no query.
 	if n == 1 {
 		return t.ID, a.candidates(t), nil
 	}
@@ -73,6 +77,8 @@ func (a *Activities) chooseChannels(
 		route.Operation, route.Sync = mediagate.OperationModal, false
 		c, err := a.accounts().Asker(waiting)
 		return externalID, []channel.Candidate{{Channel: c.Channel, Route: route}}, err
+	// The account must be the same one, and not only a channel of that name: Owner checks the
+	// fingerprint.
 	case kept:
 		before, err := a.Store.Attempt(ctx, t.ID, n-1)
 		if err != nil {
@@ -133,7 +139,8 @@ func isChannelFault(f mediagate.Failure) bool {
 // another channel takes new jobs and has never refused this task, so that the next attempt can go
 // there at once. If this channel has refused the task before, it is false: the other channels were
 // full then, and the task pauses before it tries again. If the vendor has no such model, any route
-// to another model will do.
+// to another model will do. The result is stored with the refusal, in the event Refused. If the
+// refusals cannot be read, the task pauses as after any other refusal.
 func (a *Activities) mayGoElsewhere(
 	ctx context.Context, t mediagate.Task, row task.Attempt, f mediagate.Failure,
 ) bool {

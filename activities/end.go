@@ -13,15 +13,17 @@ import (
 )
 
 // Settle ends the task if its end is due. One transaction writes the final status, the result, the
-// ledger entry and the callback's first round. A task that has ended stays as it is (D13).
+// ledger entry and the callback's first round. A task that has ended stays as it is (D13). If the
+// end is not due any more, for example after a retry, the event EndDue changes nothing.
 func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	return a.stepDone(ctx, in, task.EndDue{})
 }
 
-// carryOut does what a change asks for outside of the database. Housekeeping sweeps what could
-// not be swept here. A stop that fails is not tried again: the job keeps its slot for as long as
-// it may run.
+// carryOut does what a change asks for outside of the database. Housekeeping sweeps what could not
+// be swept here. A stop that fails is not tried again: the job keeps its slot for as long as it may
+// run. The transaction is committed by now, so nothing here may fail the step: errors are only
+// logged.
 func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	st, effects := &changed.State, changed.Effects
 	// An entry in the ledger means that this change has ended the task.
@@ -59,8 +61,9 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	}
 }
 
-// CancelJob asks the vendor to stop the attempt's job. If the vendor does not stop it, that
-// changes nothing for the task.
+// CancelJob asks the vendor to stop the attempt's job. If the vendor does not stop it, that changes
+// nothing for the task. If the stop is proven, the job's slot is free at once. Otherwise the
+// attempt is abandoned, and keeps its slot for as long as the job may run (D5).
 func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails, nil)()
@@ -74,7 +77,8 @@ func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error)
 	return a.stepDone(ctx, in, task.StopProven{N: row.N})
 }
 
-// stopJob asks the vendor to stop a job, and reports whether it did.
+// stopJob asks the vendor to stop a job, and reports whether it did. It returns false for a job
+// whose id we do not know, for a channel that is gone, and for a vendor that cannot stop jobs.
 func (a *Activities) stopJob(ctx context.Context, row task.Attempt) (stopped bool) {
 	if row.Ref.JobID == "" {
 		return false
@@ -112,6 +116,7 @@ const sweepTimeout = 15 * time.Second
 func (a *Activities) dropUnwanted(ctx context.Context, taskID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
+	// The row has a time for a sweep as well, and housekeeping removes the rest then.
 	if err := a.sweepTask(ctx, taskID); err != nil {
 		a.Logger.WarnContext(ctx, "files of an ended task not removed", "task", taskID, "error", err)
 	}
@@ -141,6 +146,10 @@ const settlePatience = 2 * time.Second
 // storeMirrored stores the files that were copied for an attempt, which ends the task. If the
 // account's row is locked for long, it stores only the files. The end is then a step of its own,
 // which is tried again without limit.
+//
+// For example, 200 tasks of one account end at the same time, and each end waits for the row of
+// that account. After two seconds the copy stores its files without the end, and its permit is free
+// for another copy.
 func (a *Activities) storeMirrored(
 	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
 ) error {
@@ -159,7 +168,8 @@ func (a *Activities) storeMirrored(
 	return err
 }
 
-// warnOfUnknownLengths logs that seconds are charged although no file has a known length.
+// warnOfUnknownLengths logs that seconds are charged although no file has a known length. The
+// client pays what was held, and operators learn of it.
 func (a *Activities) warnOfUnknownLengths(
 	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
 ) {

@@ -39,7 +39,8 @@ var endpointPauses = []time.Duration{
 	10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 }
 
-// sendEvents gives turns to endpoints with due deliveries, until ctx ends.
+// sendEvents gives turns to endpoints with due deliveries, until ctx ends. It ends once the turns
+// under way have ended.
 func (a *Activities) sendEvents(ctx context.Context) error {
 	var (
 		turns sync.WaitGroup
@@ -52,6 +53,7 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 		// busy holds the endpoints that have their turn now. They are not listed again.
 		ids := slices.Collect(maps.Keys(busy))
 		mu.Unlock()
+		// The endpoint whose last turn was longest ago comes first.
 		due, err := a.Store.DueEndpoints(ctx, ids, endpointRoom-len(ids))
 		if err != nil && ctx.Err() == nil { // the next try may succeed, and the turns go on meanwhile
 			a.Logger.WarnContext(ctx, "endpoints with due events were not listed", "error", err)
@@ -79,7 +81,9 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 	return nil
 }
 
-// takeTurn sends deliveries of an endpoint until none is due, or the turn is over.
+// takeTurn sends deliveries of an endpoint until none is due, or the turn is over. A turn that is
+// over leaves the rest to the next turn, so an endpoint with a long backlog makes room after ten
+// seconds. All deliveries of a claim are sent at the same time, within the lease.
 func (a *Activities) takeTurn(ctx context.Context, endpointID string) error {
 	for began := time.Now(); ctx.Err() == nil && time.Since(began) < endpointTurn; {
 		turn, err := a.Store.ClaimDeliveries(ctx, endpointID, endpointWide, endpointLease)
@@ -97,6 +101,10 @@ func (a *Activities) takeTurn(ctx context.Context, endpointID string) error {
 
 // sendEvent makes one attempt at a claimed delivery, and records it. If no attempt was made, it
 // gives the delivery back.
+//
+// The claim of the turn is the end of its lease, and is stored as the time at which the delivery is
+// due again. A record or a release changes nothing if the row has another time by then: the lease
+// has ended, and another sender repeats the attempt.
 func (a *Activities) sendEvent(ctx context.Context, turn mediagate.EndpointTurn, d mediagate.EndpointDelivery) error {
 	result := mediagate.EndpointResult{
 		EndpointID: d.EndpointID,
@@ -124,7 +132,8 @@ func (a *Activities) sendEvent(ctx context.Context, turn mediagate.EndpointTurn,
 }
 
 // attemptEvent sends an event to its endpoint, and reports whether that counts as an attempt. It
-// counts even if the body cannot be made or signed; otherwise the event would be tried for ever.
+// counts even if the body cannot be made or signed; otherwise the event would be tried for ever. An
+// attempt that had no permit, or for which our own database or bucket was away, does not count.
 func (a *Activities) attemptEvent(
 	ctx context.Context, turn mediagate.EndpointTurn, d mediagate.EndpointDelivery, result *mediagate.EndpointResult,
 ) (made bool, err error) {
@@ -152,6 +161,7 @@ func (a *Activities) attemptEvent(
 	}
 	if err != nil {
 		a.Logger.ErrorContext(ctx, "an event could not be sent", "endpoint", d.EndpointID, "event", d.EventID, "error", err)
+		// The record gets this text, and only the log gets the cause.
 		answer.Error = "the event could not be made or signed"
 	}
 	// A callback that is dropped has no further attempt. For an endpoint a drop is one failed
@@ -180,6 +190,9 @@ func (a *Activities) attemptEvent(
 // eventBody returns the body of a delivery. For a task's event it is what the callback says, with
 // links that are signed now. The first attempt makes the body and stores it, and all others send
 // the same one.
+//
+// Two senders may make the body at the same time, if the lease of the first one has ended. The
+// store keeps the body that comes first, and both send that one.
 func (a *Activities) eventBody(ctx context.Context, d mediagate.EndpointDelivery) ([]byte, error) {
 	if len(d.Body) > 0 {
 		return d.Body, nil

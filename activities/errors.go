@@ -15,9 +15,11 @@ import (
 	"github.com/mediagate/mediagate/media"
 )
 
-// captured holds the cause of a failed activity attempt.
+// captured holds the cause of a failed activity attempt. CaptureCause puts it into the context of
+// the attempt.
 type captured struct{ cause atomic.Pointer[error] }
 
+// capturedKey is the key of the captured cause in a context.
 type capturedKey struct{}
 
 // CaptureCause is for a caller that logs each activity attempt in one line. With the returned
@@ -33,8 +35,9 @@ func CaptureCause(ctx context.Context) (_ context.Context, cause func(failure er
 	}
 }
 
-// fail returns the error with which an activity ends. The cause stays in this process, for the
-// log; Temporal stores only the kind.
+// fail returns the error with which an activity ends. The cause stays in this process, for the log;
+// Temporal stores only the kind. A history is kept for weeks and read by operators, and an error
+// may hold a vendor's words or an address.
 func (a *Activities) fail(ctx context.Context, err error) error {
 	// An error of ours that wraps no other says all that there is to know. It needs no line in the
 	// log.
@@ -67,7 +70,7 @@ func Guarded(ctx context.Context, run func() (any, error)) (result any, err erro
 }
 
 // lastTry marks the error of a step that has used up its tries: Temporal does not retry it,
-// although its kind would allow that.
+// although its kind would allow that. The run then asks, and the row decides what follows.
 type lastTry struct{ error }
 
 // Unwrap returns the error.
@@ -76,8 +79,8 @@ func (l lastTry) Unwrap() error { return l.error }
 // errStepLost ends a step whose last try was lost with its worker.
 var errStepLost = mediagate.Errorf(mediagate.KindTransient, "the step took too long")
 
-// failTry is fail for a step that counts its tries. After the last one the step is not tried
-// again.
+// failTry is fail for a step that counts its tries. After the last one the step is not tried again.
+// Tries without a permit do not count, see tryOf.
 func (a *Activities) failTry(ctx context.Context, err error, tries int32) error {
 	if tryOf(ctx) >= tries {
 		err = lastTry{err}
@@ -88,6 +91,9 @@ func (a *Activities) failTry(ctx context.Context, err error, tries int32) error 
 // toTemporal turns an error into an application error. Its type is the kind, and its details are
 // the code. Errors of a kind that a repetition cannot mend are not retried. Only a fault of ours,
 // or of a vendor's protocol, should raise an alarm; all others are marked as benign.
+//
+// RetryAfter becomes the pause before Temporal's next try. Zero means that the policy of the
+// activity decides.
 func toTemporal(err error) error {
 	if err == nil {
 		return nil
@@ -106,7 +112,8 @@ func toTemporal(err error) error {
 	return temporal.NewApplicationErrorWithOptions(messageOf(err), kind.String(), opts)
 }
 
-// isFinal reports whether trying the same again cannot succeed.
+// isFinal reports whether trying the same again cannot succeed. For example, KindUnavailable,
+// KindTransient, KindCapacity and KindInternal are not final: time may mend their causes.
 func isFinal(k mediagate.Kind) bool {
 	switch k {
 	case mediagate.KindInvalid, mediagate.KindConflict, mediagate.KindNotFound, mediagate.KindGone,
@@ -119,7 +126,8 @@ func isFinal(k mediagate.Kind) bool {
 }
 
 // FromTemporal returns the kind, code and message of an activity's error. A timeout or a lost
-// worker is KindTransient.
+// worker is KindTransient. Any other error is KindInternal, with a message that does not name the
+// cause.
 func FromTemporal(err error) *mediagate.Error {
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		var code string
@@ -177,7 +185,10 @@ func withoutRequest(text string, params json.RawMessage) string {
 	return text
 }
 
-// withoutWords removes words, and their beginnings, from a text.
+// withoutWords removes words, and their beginnings, from a text. It finds the first leastWords
+// bytes of words, and removes from there on all that the two texts have in common. For example, if
+// the prompt is "A red fox runs through the snow" and the vendor says "A red fox runs through… is
+// refused", the log says "…… is refused".
 func withoutWords(text, words string) string {
 	if len(words) < leastWords {
 		return text
@@ -198,7 +209,8 @@ func withoutWords(text, words string) string {
 	}
 }
 
-// commonPrefix returns how many bytes at the beginning of a and b are the same.
+// commonPrefix returns how many bytes at the beginning of a and b are the same. It counts whole
+// characters, so that the cut leaves valid UTF-8.
 func commonPrefix(a, b string) int {
 	n := 0
 	for i, r := range b {

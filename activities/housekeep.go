@@ -23,6 +23,10 @@ const (
 // TendWakes works through due wakes, and does the housekeeping, until the worker stops. Its
 // chores run at the same time, so a chore that has much to do, or whose calls hang, delays no
 // other.
+//
+// The workflow Wake keeps one of these activities running. Two may run for a moment, for example if
+// a worker hangs and its heartbeats are lost. That is no harm: each chore may run twice at the same
+// time, and a repeated signal or start changes nothing.
 func (a *Activities) TendWakes(ctx context.Context) error {
 	var (
 		last    atomic.Pointer[WakeReport]
@@ -53,6 +57,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 	defer report()
 	defer running.Wait()
 	defer cancel()
+	// Each tick ends a report. The heartbeats until the next tick show it.
 	tick := time.NewTicker(a.Settings.PassInterval)
 	defer tick.Stop()
 	for {
@@ -65,7 +70,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 	}
 }
 
-// chore is done once at the start, and then again after each pause.
+// chore is done once at the start, and then again after each pause. It has a goroutine of its own.
 type chore struct {
 	every  time.Duration
 	do     func(context.Context) error
@@ -86,6 +91,8 @@ func (a *Activities) chores(t *tally) []chore {
 		{often, withinBatch(a.countUsage), "usage not counted"},
 		{slotsEvery, withinBatch(a.Store.ExpireSlots), "slots of abandoned jobs not freed"},
 		{min(2*often, probeEvery), bucket, "tasks parked for the bucket not tried again"},
+		// The next two are not bounded by the time of a batch: sweepLate has a limit of its own,
+		// and sendEvents goes on until the worker stops.
 		{lateEvery, a.sweepLate, "late files not removed"},
 		{eventsEvery, a.sendEvents, "events not sent to endpoints"},
 		{often, withinBatch(a.Store.FailDisabled), "deliveries of disabled endpoints not ended"},
@@ -97,7 +104,8 @@ func (a *Activities) chores(t *tally) []chore {
 	return all
 }
 
-// ensureChannels keeps a poller running for each channel that tasks wait for.
+// ensureChannels keeps a poller running for each channel that tasks wait for. An error of one
+// channel does not keep the others from theirs.
 func (a *Activities) ensureChannels(ctx context.Context) error {
 	// A worker starts the workflows of its own channels. Here those of former names, and of
 	// channels that no worker has, get theirs (D11).
@@ -107,7 +115,8 @@ func (a *Activities) ensureChannels(ctx context.Context) error {
 	}))
 }
 
-// countUsage counts what vendors have charged.
+// countUsage counts what vendors have charged. A job's charge is stored with its end, and added to
+// the sums here.
 func (a *Activities) countUsage(ctx context.Context) error {
 	for { // after a full batch the next one follows at once
 		counted, err := a.Store.CountVendorCharges(ctx, usageBatch)
@@ -117,8 +126,9 @@ func (a *Activities) countUsage(ctx context.Context) error {
 	}
 }
 
-// repeat calls do now, and again after each pause. A panic is an error of that call alone: it
-// ends neither the process nor the other chores.
+// repeat calls do now, and again after each pause. A panic is an error of that call alone: it ends
+// neither the process nor the other chores. The pause begins when the call has ended, so calls of
+// one chore never overlap.
 func repeat(ctx context.Context, pause time.Duration, do func(context.Context) error, failed func(error)) {
 	for ctx.Err() == nil {
 		err := mediagate.Guarded(func() error { return do(ctx) })
@@ -132,7 +142,8 @@ func repeat(ctx context.Context, pause time.Duration, do func(context.Context) e
 	}
 }
 
-// withinBatch bounds a call by the time of a batch.
+// withinBatch bounds a call by the time of a batch. Without that, a call that hangs would end the
+// chore for as long as this worker lives.
 func withinBatch(call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, batchLimit)
@@ -145,9 +156,9 @@ func withinBatch(call func(context.Context) error) func(context.Context) error {
 // it calls is probably away.
 const maxFailures = 32
 
-// forEach calls f for all items, wide of them at the same time. It returns the first error; a
-// panic is an error, too. It stops early if the context ends, or after maxFailures. The items that
-// are left stay due, and come with the next call.
+// forEach calls f for all items, wide of them at the same time. It returns the first error; a panic
+// is an error, too. It stops early if the context ends, or after maxFailures. The items that are
+// left stay due, and come with the next call. A success sets the count of failures back to zero.
 func forEach[T any](ctx context.Context, items []T, wide int, f func(T) error) error {
 	var group errgroup.Group
 	group.SetLimit(wide)
@@ -182,6 +193,9 @@ const (
 // retryForBucket retries the tasks that are parked because the bucket was away, once the bucket
 // takes a write again. It does so only once after each failed probe. Otherwise a bucket that takes
 // the probe but not the files would make the tasks try all the time.
+//
+// away stays true while a batch is full, so an error in the middle leaves the rest to the next
+// call.
 func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -206,7 +220,8 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 
 // sweepLate removes files that no task shows, for example of a copy that lost a race against a
 // cancel. It does so when no copy can be under way any more (D13). It also removes the files of
-// erased tasks, at once, and again later. While the bucket is away, they stay due.
+// erased tasks, at once, and again later. While the bucket is away, they stay due. If another sweep
+// of the task has become due meanwhile, SetSweep changes nothing, and that sweep is made as well.
 func (a *Activities) sweepLate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()
@@ -245,7 +260,8 @@ type Ledger interface {
 }
 
 // checkLedger checks the ledger. It logs what is broken at each check, until a person has mended
-// it.
+// it. The log line names the runbook, and only the first problems: a broken ledger may have
+// thousands.
 func (a *Activities) checkLedger(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
@@ -261,6 +277,9 @@ func (a *Activities) checkLedger(ctx context.Context) error {
 // sweepTask removes the files of an ended task that the task does not show. Of a completed task
 // these are the files of other attempts, and of abandoned calls of the attempt that completed it.
 // Of any other task, and of an erased one, it removes all files.
+//
+// A task that has not ended keeps everything. A sweep may be repeated, since removing an object
+// that is gone is no error.
 func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	t, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil || !t.Status.Terminal() {

@@ -14,10 +14,11 @@ import (
 )
 
 // inputTries is how many attempts a task makes while the server of its media is away. The pauses
-// between them add up to half a minute.
+// between them add up to half a minute. It bounds the tries of the check as well.
 const inputTries = 5
 
-// inputs opens the media of a client for one call (mediagate.Inputs).
+// inputs opens the media of a client for one call (mediagate.Inputs). The adapter may open several
+// files at the same time.
 type inputs struct {
 	fetcher Fetcher
 	bucket  Bucket
@@ -51,7 +52,8 @@ func (in *inputs) Open(ctx context.Context, url string, most int64) (io.ReadClos
 	return media.Clean(field, body, length, most, in.note)
 }
 
-// field returns the first field of the request that has the link.
+// field returns the first field of the request that has the link. Errors for clients name the
+// field, and never the address.
 func (in *inputs) field(url string) string {
 	if request, err := media.Decode(in.params); err == nil {
 		if path, ok := media.PathOf(request, url); ok {
@@ -73,6 +75,10 @@ func (in *inputs) note(err error) error {
 
 // refusal returns the failure of an attempt that made no job because the client's media could not
 // be opened. ok is false if the call failed for another reason, or may have had an effect.
+//
+// For example, an adapter reads a picture in the middle of its request, and the picture's server
+// breaks off. The vendor got half a request and no job. So the attempt is refused for the client's
+// file, and the channel's breaker learns nothing.
 func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -90,8 +96,9 @@ func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 	}, true
 }
 
-// fileMargin is how long the link of a client's upload must outlive the task's wait for the
-// vendor. A link that ends earlier is replaced.
+// fileMargin is how long the link of a client's upload must outlive the task's wait for the vendor.
+// A link that ends earlier is replaced. A vendor may fetch the file late, until the end of that
+// wait.
 const fileMargin = time.Hour
 
 // file returns the upload behind a link of ours.
@@ -104,7 +111,9 @@ func (a *Activities) file(url string) (f mediagate.File, ok bool) {
 
 // withFiles finds the links of uploads in a request, and notes their objects in own. It passes a
 // link on to the vendor as it is. If the link would end while the task may still wait for the
-// vendor, a signed link takes its place.
+// vendor, a signed link takes its place. For example, a client uploads a file on Monday and names
+// it in a task on Thursday, an hour before the link ends. The vendor gets a link that works for
+// another 72 hours.
 func (a *Activities) withFiles(
 	ctx context.Context, t mediagate.Task, own map[string]string,
 ) (json.RawMessage, error) {

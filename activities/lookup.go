@@ -23,6 +23,10 @@ const askTimeout = 30 * time.Second
 // can no longer be under way, and it takes two of them to prove that there is no job (D4). LookUp
 // returns KindTransient while the vendor is out of reach, and KindUnavailable while the bucket
 // is.
+//
+// For example, a call had to begin before 12:00:10 and could last until 12:02:45. A lookup at 12:01
+// comes too early to count. Lookups at 12:03:00 and 12:03:30 that both find nothing prove that
+// there is no job, and the attempt is sent again under the same name.
 func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails, nil)()
@@ -75,6 +79,7 @@ func (a *Activities) askVendor(ctx context.Context, t mediagate.Task, row task.A
 	finder, ok := c.Vendor.(providers.Finder)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	// The time before the question, since the vendor may have searched at any time after it.
 	asked := a.Now()
 	var report mediagate.Report
 	switch {
@@ -98,7 +103,8 @@ func (a *Activities) askVendor(ctx context.Context, t mediagate.Task, row task.A
 	}
 }
 
-// findByOurID asks the adapter for the job under the name of the attempt.
+// findByOurID asks the adapter for the job under the name of the attempt. The job is built again
+// for that, since the reference may depend on its parameters.
 func (a *Activities) findByOurID(
 	ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row task.Attempt,
 ) (mediagate.Report, error) {
@@ -177,7 +183,7 @@ func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m mani
 
 // readManifest returns what a lost sender has made, if all the files are complete in the bucket,
 // and otherwise nil. It returns KindTransient while the sender may still be in its call, and the
-// errors of a bucket that is away.
+// errors of a bucket that is away. A manifest that does not match its files counts as none.
 func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*mediagate.Submission, error) {
 	text, err := a.Bucket.LoadManifest(ctx, manifestKey(row))
 	switch {
@@ -212,8 +218,8 @@ func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*media
 }
 
 // afterLostSender returns the events of an attempt whose sender did not report: what the sender
-// left in the bucket, or that the attempt is unknown. If the bucket is away, the lookup searches
-// it again.
+// left in the bucket, or that the attempt is unknown. If the bucket is away, the lookup searches it
+// again. SubmitJob calls afterLostSender if an earlier try stored the intent.
 func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row task.Attempt) []task.Event {
 	if events, err := a.searchBucket(ctx, t, row); err == nil && len(events) > 0 {
 		return events
@@ -226,8 +232,9 @@ func senderLost(row task.Attempt) task.SubmitUnknown {
 	return task.SubmitUnknown{Sending: row.Sending, SenderLost: true, Detail: mediagate.SenderLost}
 }
 
-// searchBucket finds what the lost sender of a synchronous call has left in the bucket. It
-// returns no event if there is nothing, or if the call was not synchronous.
+// searchBucket finds what the lost sender of a synchronous call has left in the bucket. It returns
+// no event if there is nothing, or if the call was not synchronous. The events are the same as if
+// the sender had reported its answer.
 func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
@@ -254,6 +261,7 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.
 	if err != nil {
 		return nil, err
 	}
+	// Each goroutine writes its own element, so no lock is needed.
 	found := make([][]task.Event, len(candidates))
 	var group errgroup.Group
 	for i, c := range candidates {
@@ -296,7 +304,9 @@ func (a *Activities) searchAt(
 	return nil, nil
 }
 
-// possibleMakers returns the channels at which attempt n may have been made.
+// possibleMakers returns the channels at which attempt n may have been made. Models that are
+// retired by now count as well, since the attempt may be older. For modal parameters only the
+// account whose job waits is possible.
 func (a *Activities) possibleMakers(ctx context.Context, t mediagate.Task, n int) ([]channel.Candidate, error) {
 	if !t.Modal.Resumes(n) {
 		return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil), nil

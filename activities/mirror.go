@@ -80,7 +80,8 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 	return a.stepDone(ctx, in)
 }
 
-// mirrorOne copies the file at the position.
+// mirrorOne copies the file at the position. An error of the file's server becomes KindTransient
+// with code result_unavailable, so that it is not taken for one of the bucket.
 func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) (mediagate.Result, error) {
 	f.copied.begin(position)
 	fetch := f.opener(m)
@@ -141,6 +142,7 @@ func (f *files) opener(m mediagate.Media) Opener {
 			}
 			body, length, err = vendor.Open(ctx, f.row.Ref, m)
 		}
+		// A large file is left to the step Mirror.
 		if err == nil && f.quick && length > quickMost {
 			_ = body.Close()
 			return nil, 0, mediagate.Errorf(mediagate.KindInternal, "%d bytes are no quick copy", length)
@@ -153,7 +155,7 @@ func (f *files) opener(m mediagate.Media) Opener {
 func halfRead() { failpoint.Hit(failpoint.MirrorHalf) }
 
 // manyParts is the size from which on a file may have been sent in parts. A killed upload leaves
-// such parts behind.
+// such parts behind. For smaller files the call to the bucket is saved.
 const manyParts = 5 << 20
 
 // abortOthers aborts other uploads of the files that were just stored: uploads of workers that
@@ -167,7 +169,8 @@ func (a *Activities) abortOthers(ctx context.Context, taskID string, n int, resu
 	}
 }
 
-// mayBeStale reports whether a new link may help: the old one is dead, or its server is.
+// mayBeStale reports whether a new link may help: the old one is dead, or its server is. Other
+// errors would be the same with a new link.
 func mayBeStale(err error) bool {
 	if err == nil {
 		return false
@@ -176,7 +179,8 @@ func mayBeStale(err error) bool {
 	return k == mediagate.KindGone || k == mediagate.KindTransient
 }
 
-// ResultKey returns the object key of a result file.
+// ResultKey returns the object key of a result file. For example, the second file of attempt 1 has
+// the key that ends in "1/1".
 func ResultKey(taskID string, n, index int) string {
 	return attemptFolder(taskID, n) + strconv.Itoa(index)
 }
@@ -186,7 +190,7 @@ func attemptFolder(taskID string, n int) string {
 	return fmt.Sprintf("%s%d/", mediagate.ResultFolder(taskID), n)
 }
 
-// withCode adds the code to an error that has none.
+// withCode adds the code to an error that has none. It changes a copy of the error.
 func withCode(err error, code string) error {
 	if e, ok := errors.AsType[*mediagate.Error](err); ok && e.Code == "" {
 		c := *e
@@ -196,7 +200,8 @@ func withCode(err error, code string) error {
 	return err
 }
 
-// progress is how far a copy has come. Heartbeats show it.
+// progress is how far a copy has come. Heartbeats show it. The copy writes it, and the goroutine of
+// the heartbeats reads it.
 type progress struct{ index, bytes atomic.Int64 }
 
 // begin turns to the file at the position.
@@ -263,7 +268,9 @@ func (a *Activities) copyQuickly(ctx context.Context, changed task.Changed) erro
 	return err
 }
 
-// finish copies the files of a job that ended with its submit, and returns the next step.
+// finish copies the files of a job that ended with its submit, and returns the next step. If the
+// copy failed, the answer still names the step Mirror, which copies the files again under the same
+// keys.
 func (a *Activities) finish(ctx context.Context, changed task.Changed) (Answer, error) {
 	err := a.copyQuickly(ctx, changed)
 	if isCancelled(ctx) {
@@ -288,7 +295,8 @@ const extraTries = 3
 // each try.
 const extraPatience = 5 * time.Minute
 
-// files are the files of one attempt on their way into the bucket.
+// files are the files of one attempt on their way into the bucket. One goroutine copies them, one
+// after another, so the fields need no lock.
 type files struct {
 	*Activities
 	task      mediagate.Task
@@ -304,8 +312,9 @@ type files struct {
 	patience  time.Duration // what is left of extraPatience
 }
 
-// mirrorAll copies the main files first, which includes cutting a grid and packing stems, and
-// then the extra files.
+// mirrorAll copies the main files first, which includes cutting a grid and packing stems, and then
+// the extra files. The order of the results is that of the vendor's list, whatever the order of the
+// copies. The main files are copied first, so that slow extra files do not take their time.
 func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 	row := f.row
 	f.media, f.patience = row.Outcome.Media, extraPatience
@@ -365,6 +374,9 @@ const (
 
 // isLost reports whether a piece of the result cannot be had: it is not such media; or its fresh
 // links are dead, too, at the step's last try; or its server has been away for long.
+//
+// For example, a song has two versions, and the server of one does not answer. From 30 minutes
+// after the job's end on the task goes on with the other version.
 func (f *files) isLost(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindInvalid, mediagate.KindTooLarge:
@@ -404,8 +416,9 @@ func nothingLeft(lost []error) error {
 	return media.Useless("%s", messageOf(lost[0]))
 }
 
-// copy copies the file at the position. If its link is dead, copy asks for a new one. An extra
-// file is left out in the end.
+// copy copies the file at the position. If its link is dead, copy asks for a new one. An extra file
+// is left out in the end. Once the patience for extra files is used up, each of their tries counts
+// as the last.
 func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
 	results, err := f.obtain(ctx, position)
 	if mayBeStale(err) && ctx.Err() == nil && f.refresh(ctx) {
@@ -460,8 +473,8 @@ func (f *files) hasMain() bool {
 	return slices.ContainsFunc(f.media, func(m mediagate.Media) bool { return m.Role == mediagate.RoleMain })
 }
 
-// refresh asks the vendor once for new links to the same files, and reports whether there are
-// any.
+// refresh asks the vendor once for new links to the same files, and reports whether there are any.
+// The media are replaced in a copy of the list, since the attempt's outcome shares the old one.
 func (f *files) refresh(ctx context.Context) bool {
 	// One question for all files: each further one would cost the account's budget.
 	if f.refreshed {
@@ -544,7 +557,8 @@ func (f *files) firstStem() int {
 }
 
 // archive stores the stems as one main file, at the position of the first. If a stem turns out to
-// be lost, the archive is made again without it, as long as another stem is left.
+// be lost, the archive is made again without it, as long as another stem is left. Its files have
+// the time of the task's creation, so that a repeated copy makes the same archive.
 func (f *files) archive(ctx context.Context, position int) (mediagate.Result, error) {
 	archive := &media.Archive{Modified: f.task.CreatedAt.UTC(), Half: halfRead}
 	index := f.media[position].Index

@@ -21,8 +21,8 @@ func (a *Activities) confirmAccount(ctx context.Context, t mediagate.Task, n int
 	return err
 }
 
-// waitingJob returns the source of an attempt that takes parameters to a job: the job at the
-// vendor that waits for them.
+// waitingJob returns the source of an attempt that takes parameters to a job: the job at the vendor
+// that waits for them. Own is set, since only the account that has the job gets the parameters.
 func (a *Activities) waitingJob(ctx context.Context, t mediagate.Task) (*mediagate.Source, error) {
 	waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 	if err != nil {
@@ -39,6 +39,9 @@ func (a *Activities) waitingJob(ctx context.Context, t mediagate.Task) (*mediaga
 // for parameters, they have not arrived, and findModal returns KindNotFound. If the job does
 // anything else, they have. If the vendor does not know the job at all, that proves nothing, and
 // the job is looked up again.
+//
+// The call itself makes no new job, so there is no second job to search for: the state of the old
+// one is the proof.
 func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.Asker) (mediagate.Report, error) {
 	waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 	if err != nil {
@@ -62,6 +65,7 @@ func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.
 	// The job no longer waits, so the parameters have arrived.
 	case mediagate.JobQueued, mediagate.JobRunning, mediagate.JobSucceeded, mediagate.JobFailed:
 	}
+	// The job keeps its id at the vendor, and the new attempt takes it over.
 	report.Ref = waiting.Ref
 	return report, nil
 }

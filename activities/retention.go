@@ -26,7 +26,8 @@ const (
 	requestAge   = uploadLink + day
 )
 
-// RemoveArgs says where RemoveExpired continues.
+// RemoveArgs says where RemoveExpired continues. An empty After begins at the mark, which the
+// database keeps between runs.
 type RemoveArgs struct {
 	Kind  mediagate.Removal `json:"kind"`
 	After string            `json:"after,omitempty"` // the end of the slice before
@@ -36,6 +37,7 @@ type RemoveArgs struct {
 // returns how many items it removed, and whether there are more. If the worker stops, it ends
 // between two slices.
 func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagate.RemovedSlice, error) {
+	// The end of the last complete slice is also the place where the next activity continues.
 	out := mediagate.RemovedSlice{Next: in.After, More: true}
 	calls, cancel := untilStopped(ctx)
 	defer cancel()
@@ -57,7 +59,8 @@ func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagat
 	return out, ctx.Err()
 }
 
-// removeSlice removes one slice of a kind.
+// removeSlice removes one slice of a kind. For rows the database decides in the same transaction
+// whether they are due (D16). For objects their age decides.
 func (a *Activities) removeSlice(
 	ctx context.Context, kind mediagate.Removal, after string,
 ) (mediagate.RemovedSlice, error) {
@@ -77,6 +80,7 @@ func (a *Activities) removeSlice(
 	case mediagate.RemoveIdempotency:
 		return rows(recordLife, 0)
 	case mediagate.RemoveResults:
+		// The grace covers a submit that has just read that the file exists.
 		return rows(keep.Results, filesGrace)
 	case mediagate.RemoveTasks, mediagate.RemoveSpeeches:
 		return rows(keep.Tasks, 0)
@@ -102,6 +106,7 @@ func (a *Activities) removeSlice(
 		})
 	case mediagate.RemoveObjects:
 		return a.removeStrays(ctx, after)
+	// This only records that a run has come through all kinds.
 	case mediagate.RemovalRun:
 		return a.removeAll(ctx, kind, func(context.Context) (int, error) { return 0, nil })
 	}
@@ -109,7 +114,8 @@ func (a *Activities) removeSlice(
 		mediagate.Errorf(mediagate.KindInternal, "nothing is known of how %q are removed", kind)
 }
 
-// removeAll removes all items of a kind at once, or as many as fit into the time.
+// removeAll removes all items of a kind at once, or as many as fit into the time. It keeps no mark:
+// each run goes through all items of the kind again.
 func (a *Activities) removeAll(
 	ctx context.Context, kind mediagate.Removal, sweep func(context.Context) (int, error),
 ) (mediagate.RemovedSlice, error) {
@@ -126,6 +132,9 @@ func (a *Activities) removeAll(
 
 // removeStrays continues the pass over the results: it removes objects that are a day old and that
 // no row names. The next pass begins a day after the end of this one.
+//
+// The order is: list the old objects, ask the database which of them no row names, delete those. An
+// object of a copy that is under way is younger than a day, so it is never listed.
 func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.RemovedSlice, error) {
 	// A new pass, or one that a crash cut off: the mark says where to continue.
 	if after == "" {
@@ -151,6 +160,7 @@ func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.
 	if err := a.Sweeper.DeleteAll(ctx, strays); err != nil {
 		return mediagate.RemovedSlice{}, err
 	}
+	// Without more objects the mark becomes empty, and the next pass begins at the first key.
 	slice := mediagate.RemovedSlice{Removed: len(strays), More: more}
 	if more {
 		slice.Next = last
@@ -163,8 +173,9 @@ func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.
 const fileAge = mediagate.FileLife + time.Hour
 
 // sweepFiles removes uploads whose links have ended. It keeps them while a task is open that was
-// submitted before they ended, since that task may name them. No record says which task names
-// which upload, so the oldest open task holds back all of them.
+// submitted before they ended, since that task may name them. No record says which task names which
+// upload, so the oldest open task holds back all of them. For example, if the oldest open task is
+// ten days old, uploads are kept until they are 13 days and an hour old.
 func (a *Activities) sweepFiles(ctx context.Context) (removed int, err error) {
 	oldest, err := a.Store.OldestOpen(ctx)
 	if err != nil {

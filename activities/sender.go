@@ -35,6 +35,10 @@ func newSender(ctx context.Context) *sender {
 const reportTimeout = time.Second
 
 // reportSending reports the sending that is about to be made.
+//
+// If the process then dies in the call, the next try finds the sending in the heartbeat. If the
+// database has lost the intent meanwhile, that try puts it back, and looks for the job instead of
+// making a second one.
 func (s *sender) reportSending(sending task.Sending) {
 	s.setSeen(task.Seen{Sending: sending})
 	reported := make(chan struct{})
@@ -71,8 +75,8 @@ func (s *sender) addTo(seen task.Seen) task.Seen {
 	return seen.With(s.seen)
 }
 
-// adoptReported lets the row adopt what the try before had reported, before anything else is
-// done.
+// adoptReported lets the row adopt what the try before had reported, before anything else is done.
+// An activity that is tried for the first time has no such report.
 func (a *Activities) adoptReported(ctx context.Context, began *sender, in *StepArgs) error {
 	if len(began.details()) == 0 {
 		return nil

@@ -47,7 +47,8 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 }
 
 // Record stores a manifest of the files that have arrived so far. The manifest counts only after
-// the end of the call: until then the sender may still report all files.
+// the end of the call: until then the sender may still report all files. An adapter calls it
+// between the calls of a submission that makes several files.
 func (s *sink) Record(ctx context.Context, soFar mediagate.Submission) {
 	s.activities.storeManifest(ctx, s.row, manifest{Submission: soFar, CallEnds: s.row.CallEnds})
 }

@@ -28,6 +28,10 @@ import (
 //
 // The task refuses the intent if it has ended, is cancelled, is late, or has a newer attempt.
 // Then nothing is sent, and the next step says what follows.
+//
+// The order at each channel is: permit, breaker, slot. The permit belongs to this process alone.
+// The slot is taken last, in the transaction that stores the intent. So a crash before that leaves
+// at most a claimed probe, whose lease ends.
 func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has permit) (prepared, error) {
 	if err := a.confirmAccount(ctx, t, n); err != nil {
 		return prepared{}, err
@@ -116,7 +120,8 @@ func (a *Activities) queueFor(n int, candidates []channel.Candidate, full, onlyF
 	return prepared{events: []task.Event{queued}}, nil
 }
 
-// openAt stores the intent at the channel, if the channel has a slot.
+// openAt stores the intent at the channel, if the channel has a slot. It returns KindCapacity if
+// the channel has none, and KindConflict if the task refuses the intent.
 func (a *Activities) openAt(
 	ctx context.Context, t mediagate.Task, n int, externalID string, c channel.Candidate,
 ) (task.Attempt, error) {

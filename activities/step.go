@@ -30,6 +30,7 @@ func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task
 	return answerTo(changed), nil
 }
 
+// stepEnded returns the event of a step that has ended without an error.
 func stepEnded(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }
 
 // change is Store.Change, followed by the effects outside of the database.

@@ -105,6 +105,10 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 
 // reopen sends an attempt again that provably made no job. A channel that takes no new jobs does
 // not get this one either.
+//
+// The attempt keeps its number and its name at the vendor: if a lookup was wrong after all, the
+// vendor refuses the second job of that name (D4). The event Reopened names the sending that the
+// lookups asked about, so that of two processes only one sends again.
 func (a *Activities) reopen(
 	ctx context.Context, t mediagate.Task, row task.Attempt, has permit,
 ) (prepared, error) {
@@ -151,8 +155,9 @@ func (a *Activities) reopen(
 // to upload a file.
 const inputWindow = 50 * time.Second
 
-// sendBefore returns the time before which a call that is made now has to begin. It is never
-// later than the end of the task's wait for the vendor.
+// sendBefore returns the time before which a call that is made now has to begin. It is never later
+// than the end of the task's wait for the vendor. For example, a call that opens no media and is
+// made at 12:00:00 has to begin before 12:00:10. A call that opens media first has until 12:01:00.
 func (a *Activities) sendBefore(t mediagate.Task, route mediagate.Route, now time.Time) time.Time {
 	window := a.Settings.SendWindow
 	if op := a.operation(route); op.Inputs || op.Uploads {
@@ -166,7 +171,9 @@ func (a *Activities) sendBefore(t mediagate.Task, route mediagate.Route, now tim
 }
 
 // callEnds returns the time from which on a call can no longer be under way, if its first byte is
-// written before sendBefore. The route's own operation decides how long the call takes (D4).
+// written before sendBefore. The route's own operation decides how long the call takes (D4). For
+// example, with send_before at 12:00:10, a longest call of 150 s and a skew of 5 s, an asynchronous
+// call ends by 12:02:45.
 func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefore, now time.Time) time.Time {
 	ends := sendBefore.Add(a.operation(route).Submit + a.Settings.ClockSkew)
 	// A synchronous call ends with the deadline of its task: a later answer would come too late.
@@ -181,6 +188,10 @@ func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefor
 func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // send calls the vendor and stores the answer.
+//
+// The answer, the end of the step and the question for the next one are a single transaction. While
+// the database is away, persist repeats it: until then only this process, its heartbeat and perhaps
+// the manifest know the job.
 func (a *Activities) send(
 	ctx context.Context, t mediagate.Task, c prepared, in StepArgs, began *sender,
 ) (Answer, error) {
@@ -229,7 +240,9 @@ func (a *Activities) stopWithoutRow(ctx context.Context, row task.Attempt, made 
 		"channel", row.Channel, "job", row.Ref.JobID, "stopped", stopped)
 }
 
-// submitEvent returns the event for a call's answer.
+// submitEvent returns the event for a call's answer. An answer that proves neither a job nor its
+// absence makes the attempt unknown, and nothing is sent again unless lookups prove that there is
+// no job, or an operator says so (D4, D6).
 func (a *Activities) submitEvent(ctx context.Context, t mediagate.Task, c prepared, got callResult) task.Event {
 	switch row := c.row; {
 	case got.submission != nil:

@@ -26,6 +26,10 @@ type ChannelArgs struct {
 // On a worker that lacks the channel TendChannel fails with KindUnreached, so that Temporal offers
 // it to another worker. gone says that no worker has the channel any more, and that no task waits
 // for it.
+//
+// For example, a worker hangs at 12:00:00 and sends no heartbeats. Temporal starts the activity on
+// another worker, which begins epoch 8. When the first worker goes on, its epoch 7 can claim
+// nothing. For rows that the new poller has claimed, its answers count only if they are ends.
 func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool, err error) {
 	poller, err := a.accounts().Poller(ctx, in.Channel)
 	if err != nil {
@@ -115,7 +119,8 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 	}
 }
 
-// seenElsewhere reports whether a worker has had the channel within the grace time.
+// seenElsewhere reports whether a worker has had the channel within the grace time. Workers record
+// each minute which channels they have.
 func (a *Activities) seenElsewhere(ctx context.Context, name string) (bool, error) {
 	seen, err := a.Breakers.LastSeen(ctx, name)
 	if err != nil {
@@ -134,7 +139,8 @@ const (
 	signalPatience = 30 * time.Second
 )
 
-// accounts returns the vendor accounts of this worker, the same for all activities.
+// accounts returns the vendor accounts of this worker, the same for all activities. The first call
+// makes them, from the fields that the worker has set.
 func (a *Activities) accounts() *channel.Accounts {
 	a.opened.Do(func() {
 		a.vendors = &channel.Accounts{
@@ -179,7 +185,8 @@ func (s signals) wakeChanged(ctx context.Context, name string, changes ...channe
 	})
 }
 
-// RoomToCopy takes room for one of the copies that pollers of this process make.
+// RoomToCopy takes room for one of the copies that pollers of this process make. It never waits:
+// without room the run copies the files in a step of its own.
 func (s signals) RoomToCopy(provider string) (release func()) {
 	if s.Settings.QuickCopy > 0 {
 		// This bounds the copies of all pollers of the process. Each copy also takes a permit of
@@ -196,7 +203,8 @@ func (s signals) Wake(ctx context.Context, name string, taskIDs []string) {
 	_ = forEach(ctx, taskIDs, signalWidth, func(id string) error { return s.wake(ctx, name, id) })
 }
 
-// wake signals a run. If the run is gone, or cannot be reached, the wake scan takes care of it.
+// wake signals a run. If the run is gone, or cannot be reached, the wake scan takes care of it. The
+// permits keep the signals of one busy channel from delaying those of others.
 func (s signals) wake(ctx context.Context, name, taskID string) error {
 	waiting, cancel := context.WithTimeout(ctx, signalPatience)
 	defer cancel()

@@ -25,6 +25,9 @@ const (
 )
 
 // wakeDue works through the wakes that are past their time, batch after batch.
+//
+// A wake stays due until it is put off, or until its run asks and renews it. So the loop ends when
+// no wake is due any more, when its time is over, or when Temporal answers none of a batch.
 func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 	// No batch begins after half of the time, so that the last one can still note its tries.
 	for began := time.Now(); time.Since(began) < batchLimit/2 && ctx.Err() == nil; {
@@ -62,7 +65,8 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 	return err
 }
 
-// putOff notes tries, even if the worker stops.
+// putOff notes tries, even if the worker stops. A wake that has changed since it was listed, for
+// example because its run has asked meanwhile, stays as it is.
 func (a *Activities) putOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error {
 	if len(wakes) == 0 {
 		return nil
@@ -95,6 +99,11 @@ func unlessAnswered(err error) error {
 // alone if the run works, or if its workflow tasks fail and Temporal retries them. It signals an
 // idle run once more. It replaces any other run. If the run of an open task has completed, it saw
 // an end that the database has lost (D1).
+//
+// For example, the start of a run is lost at 12:00:00. The scan starts the run at 12:00:05, after
+// the lease of a new task. If a run was started all the same, Temporal refuses, and the scan
+// signals that run. If the run still has not asked a minute later, the second try asks Temporal
+// what the run is doing.
 func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) error {
 	if w.Kind == mediagate.WakeRound {
 		return a.wakeRound(ctx, w, t)
@@ -160,7 +169,9 @@ const (
 	runCompleted = "the run of this task has completed, and the task is open"
 )
 
-// replace starts a new run in place of one that is of no use. Operators read why in Temporal.
+// replace starts a new run in place of one that is of no use. Operators read why in Temporal. The
+// new run may begin while an activity of the old one still ends. That is no harm, since both go
+// through the same row.
 func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
 	row, err := a.toStart(ctx, w)
 	if err != nil {
@@ -184,6 +195,7 @@ func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, wh
 
 // toStart returns the task whose run is to be started. If its row cannot be read, toStart returns
 // only the ids, which are all that a run needs: the run parks such a task, and ends it in time.
+// Other errors, such as a database that is away, are returned.
 func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.Task, error) {
 	row, err := a.Store.TaskByID(ctx, w.TaskID)
 	if mediagate.Is(err, mediagate.KindInternal) {
@@ -193,7 +205,8 @@ func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.T
 	return row, err
 }
 
-// wakeRound starts the run of a callback's round, or replaces one that makes no progress.
+// wakeRound starts the run of a callback's round, or replaces one that makes no progress. A round
+// that was started before and still runs is left to itself by the first tries.
 func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) error {
 	round := mediagate.WebhookRound{
 		TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round, TraceParent: w.TraceParent,
@@ -222,12 +235,13 @@ type WakeReport struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// tally is the report that is being made.
+// tally is the report that is being made. All goroutines of the scan add to it.
 type tally struct {
 	mu     sync.Mutex
 	report WakeReport
 }
 
+// add changes the report, under the lock.
 func (t *tally) add(what func(*WakeReport)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -35,7 +35,9 @@ type RoundState struct {
 }
 
 // LoadRound reads how far the round has come, so that a run that replaces another continues with
-// the attempt that is due.
+// the attempt that is due. For example, attempts 1 and 2 are on record, and attempt 2 says that the
+// next one is due at 12:00:40. Then a new run waits until 12:00:40 and makes attempt 3. A task that
+// is gone has no open round.
 func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, error) {
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.Is(err, mediagate.KindNotFound) {
@@ -63,7 +65,9 @@ func isOpen(target mediagate.WebhookTarget, round int) bool {
 	return target.Round == round && target.State == mediagate.WebhookPending
 }
 
-// sentDelivery is an attempt that was made and is not on record yet.
+// sentDelivery is an attempt that was made and is not on record yet. It holds no body and no
+// address, since it is part of a heartbeat. State and Reason are what the callback's row gets with
+// the record.
 type sentDelivery struct {
 	Delivery mediagate.Delivery        `json:"delivery"`
 	State    mediagate.WebhookState    `json:"state,omitempty"`
@@ -76,6 +80,10 @@ type sentDelivery struct {
 // are permits for it. If the process dies between the receiver's answer and the record, the
 // receiver may see an attempt twice, with the same webhook id. If an attempt cannot be recorded,
 // the activity remembers it in its heartbeat, and its repetitions only record it.
+//
+// The order is: check that the round is open, check the record, take permits, send, record. The
+// check of the record comes before the sending, so that a repetition whose answer was lost does not
+// send twice.
 func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagate.DeliveryOutcome, error) {
 	var made atomic.Pointer[sentDelivery] // in every heartbeat, from the first on
 	var sent sentDelivery
@@ -121,7 +129,8 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	return sent.Outcome, nil
 }
 
-// deliverWithPermits sends the callback once there are permits for it.
+// deliverWithPermits sends the callback once there are permits for it. Without permits it fails
+// with a growing pause, which counts as no attempt at the receiver.
 func (a *Activities) deliverWithPermits(
 	ctx context.Context, in RoundArgs, target mediagate.WebhookTarget,
 ) (sentDelivery, error) {
@@ -139,6 +148,10 @@ func (a *Activities) deliverWithPermits(
 // callbackPermits takes the permits for an attempt, and waits a few seconds for them. It takes
 // the permit for the receiver first, so an attempt that waits for a slow receiver holds no permit
 // that other receivers need. It returns errNoPermit.
+//
+// The receiver's permit is one of a limit that belongs to the account, so a slow receiver takes
+// nothing from other accounts. The second permit is one of the limit for all callbacks of the
+// process.
 func (a *Activities) callbackPermits(
 	ctx context.Context, target mediagate.WebhookTarget,
 ) (release func(), err error) {
@@ -161,7 +174,8 @@ func (a *Activities) callbackPermits(
 	}, nil
 }
 
-// deliverOnce sends the callback to its receiver.
+// deliverOnce sends the callback to its receiver. It stores nothing about the attempt: its caller
+// does.
 func (a *Activities) deliverOnce(
 	ctx context.Context, in RoundArgs, target mediagate.WebhookTarget,
 ) (sentDelivery, error) {
@@ -199,8 +213,8 @@ func (a *Activities) deliverOnce(
 	return sent, nil
 }
 
-// callbackBody returns the task as its callback shows it. The first attempt makes the body, and
-// all others send the same bytes (D14).
+// callbackBody returns the task as its callback shows it. The first attempt makes the body, and all
+// others send the same bytes (D14). It signs the links of the results anew.
 func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, error) {
 	t, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil {
@@ -230,8 +244,13 @@ const (
 // recordSent records the attempt, and tries again while the database is away. If the attempt
 // cannot be recorded, the activity remembers it and is repeated with growing pauses: a row that
 // the database refuses is not accepted one second later.
+//
+// For example, the receiver answers at 12:00:00 and the database is away until 12:00:20. The
+// activity stays in recordSent until then and does not call the receiver again. If its worker dies
+// at 12:00:10, the next try finds the attempt in the heartbeat, and only records it.
 func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDelivery]) error {
 	sent := *made.Load()
+	// A repeated record replaces the same row, so it may be tried often.
 	record := func(ctx context.Context) error {
 		return a.Store.RecordDelivery(ctx, sent.Delivery, sent.State, sent.Reason)
 	}
@@ -275,7 +294,8 @@ func (a *Activities) isRecorded(ctx context.Context, in RoundArgs) (bool, error)
 }
 
 // stateAfter returns the state in which an attempt leaves the callback. It is empty if another
-// attempt follows.
+// attempt follows. A refusal with a 4xx, and an address that breaks a rule, end the round at once:
+// another attempt would meet the same.
 func stateAfter(r mediagate.DeliveryResult, last bool) (state mediagate.WebhookState, reason string) {
 	switch r.Outcome {
 	case mediagate.DeliveryDone:

@@ -175,6 +175,8 @@ func (a *Accounts) Owner(row task.Attempt) (Channel, error) {
 // code channel_missing if there is none.
 func (a *Accounts) Asker(row task.Attempt) (Asker, error) {
 	c, ok := a.successor(row.Channel)
+	// The settings may have given the name to a channel of another provider. That channel cannot be
+	// asked for the job.
 	if !ok || c.Vendor == nil || c.Provider != row.Provider {
 		return Asker{}, noChannel()
 	}
@@ -188,6 +190,7 @@ func (a *Accounts) ConfirmedOwner(ctx context.Context, row task.Attempt) (Channe
 	if err != nil || c.sure {
 		return c.Channel, err
 	}
+	// Without the vendor's id there is nothing to poll for, so the account can prove nothing.
 	if row.Ref.JobID == "" {
 		return Channel{}, noChannel()
 	}
@@ -269,7 +272,8 @@ func (a *Accounts) channelFor(ctx context.Context, name string) (c Channel, ok b
 	return c, a.Now().Sub(seen) < a.Grace, err
 }
 
-// formerDone reports whether no task has waited under a former name for formerIdle.
+// formerDone reports whether no task has waited under a former name for formerIdle. The poller of a
+// present name never ends this way.
 func (p *Poller) formerDone() bool {
 	if p.waiting > 0 || p.idleSince.IsZero() || p.queued.Load() > 0 {
 		p.idleSince = p.Now()
@@ -354,6 +358,7 @@ func (p *Poller) parkWaiting(ctx context.Context) (waiting int, err error) {
 			return waiting, err
 		}
 	}
+	// The event Troubled, which parks a task, counts only under a claim (D8).
 	rows, err := p.claimDue(ctx, claimBatch)
 	if err != nil || len(rows) == 0 {
 		return waiting, err

@@ -13,7 +13,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// maxRows returns how many rows one call to the channel's vendor can ask for.
+// maxRows returns how many rows one call to the channel's vendor can ask for. The poller uses it
+// for the size of its claims.
 func (c Channel) maxRows() int {
 	most := 1
 	if _, ok := c.Vendor.(providers.Batcher); ok {
@@ -25,7 +26,8 @@ func (c Channel) maxRows() int {
 }
 
 // rowsPerCall returns how many rows like this one a call can ask for. It is one if the channel is
-// not known to have the row's account.
+// not known to have the row's account. Such a row goes through Asker, which checks the answer for
+// that one job (D11).
 func (c Channel) rowsPerCall(row mediagate.Await) int {
 	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.hasAccount(row.Fingerprint) {
 		return 1
@@ -44,6 +46,9 @@ func batches(c providers.Chooser, ref mediagate.JobRef) (yes bool) {
 
 // groupRows divides the rows into as few calls as the vendor allows. The rows that are overdue
 // the longest come first.
+//
+// Rows of different operations never share a call. For example, if a call can ask for three jobs of
+// an operation, five rows of that operation make a call for three rows and a call for two.
 func (p *Poller) groupRows(rows []mediagate.Await) [][]mediagate.Await {
 	var calls [][]mediagate.Await
 	open := make(map[string]int) // by operation: the call that still has room
@@ -68,6 +73,8 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 	if len(rows) == 1 {
 		return []mediagate.PollResult{p.askAlone(ctx, rows[0])}
 	}
+	// The time before the call. The next poll is planned from it, so a slow answer does not delay
+	// that poll.
 	asked := p.Now()
 	answers, err := p.askTogether(ctx, rows)
 	spoiled := err != nil && causedByOneJob(err)
@@ -96,7 +103,8 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 }
 
 // askTogether makes one call for several rows. A panic of the adapter, or a wrong number of
-// answers, is an error of KindInternal.
+// answers, is an error of KindInternal. Answers belong to rows by their position, so a wrong number
+// of them cannot be used at all.
 func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answers []providers.Answer, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -118,7 +126,8 @@ func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answe
 }
 
 // causedByOneJob reports whether one of several jobs may have caused the error of a call. Other
-// errors are about the vendor or the account.
+// errors are about the vendor or the account. For example, a vendor may answer the whole call with
+// "not found" because it does not know one of twenty ids.
 func causedByOneJob(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindNotFound, mediagate.KindInvalid, mediagate.KindInternal:
@@ -142,7 +151,7 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 	return p.pollRow(ctx, row, asked)
 }
 
-// pollRow asks for one row.
+// pollRow asks for one row. Its caller has set the time limit of the call.
 func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Time) mediagate.PollResult {
 	channel, err := p.askerFor(ctx, row)
 	if err != nil {
@@ -157,10 +166,12 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 }
 
 // incompleteTime is how long the vendor is asked again if it says that a job has succeeded, but
-// does not name all media yet.
+// does not name all media yet. After that time the outcome counts as it is: with the media that it
+// names, or as a failure if it names none.
 const incompleteTime = 2 * time.Minute
 
-// resultOf returns the result for a row whose state the vendor reports.
+// resultOf returns the result for a row whose state the vendor reports. It counts
+// ends of jobs and unknown status words in the metrics.
 func (p *Poller) resultOf(
 	ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report,
 ) mediagate.PollResult {
@@ -196,15 +207,20 @@ func (p *Poller) resultOf(
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
 	result := p.pollAgain(row, asked)
+	// The vendor has answered, and the job goes on. Past the deadline such an answer ends the wait
+	// for the last answer (D10).
 	result.Answered, result.Progress = true, report.Percent
 	result.Waiting = report.State == mediagate.JobWaiting
+	// The vendor gives no progress.
 	if report.Percent < 0 {
 		result.Progress = estimatedProgress(p.Now().Sub(row.AcceptedAt), row.Expected)
 	}
 	return result
 }
 
-// pollAgain returns a result that only sets the time of the next poll.
+// pollAgain returns a result that only sets the time of the next poll. Such a result says nothing
+// about the job. Stored as it is, it releases the row's claim and sets the row's count of missing
+// answers to zero.
 func (p *Poller) pollAgain(row mediagate.Await, asked time.Time) mediagate.PollResult {
 	next := asked.Add(p.pace.interval(asked.Sub(row.AcceptedAt), row.Expected))
 	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: next}
@@ -217,6 +233,10 @@ const missingPause = 2 * time.Minute
 // pollFailed returns the result of a poll that failed. The row keeps waiting. The job is in
 // trouble only if the vendor repeatedly does not know it, if the vendor repeatedly refuses our
 // account, or if another account made the job.
+//
+// Missing counts such answers in a row. The await row keeps the count between polls, so the next
+// poller continues it. For example, if "not found" comes at 12:00, 12:02 and 12:04, the task parks
+// as vendor_job_lost at 12:04. Any other result before the third one sets the count to zero.
 func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time.Time, err error) mediagate.PollResult {
 	result := p.pollAgain(row, asked)
 	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops: that says nothing about the vendor
@@ -224,6 +244,7 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 		return result
 	}
 	kind := mediagate.KindOf(err)
+	// Heartbeats and operators see only the kind. The vendor's own words may repeat the prompt.
 	text := kind.String()
 	p.lastErr.Store(&text)
 	p.Breakers.NoteError(p.channel.Name, "poll", err)
@@ -250,6 +271,9 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	case mediagate.KindUnreached:
 		result.Trouble = mediagate.TroubleOf(err) // this is not the account that made the job
 	default:
+		// The vendor is away, busy, or makes no sense. After failureLimit of these in a row, across
+		// all jobs of the name, the first answer brings back the tasks that are parked because the
+		// vendor was away.
 		p.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
 			result.NextPollAt = later(result.NextPollAt, p.Now().Add(e.RetryAfter))

@@ -57,7 +57,11 @@ const (
 	retiredFor = time.Hour
 )
 
-// BreakerStore keeps the breakers of all processes.
+// BreakerStore keeps the breakers of all processes. Each change of a breaker is one conditional
+// update. If its condition does not hold, the store changes nothing, and the caller learns the
+// present state from the result. For example, CloseBreaker returns closed as false if the probe's
+// lease has ended and another job is the probe by now, or if an operator has enabled the channel
+// meanwhile.
 type BreakerStore interface {
 	ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error)
 	// TripBreaker opens a closed breaker, unless the call began before the breaker last changed.
@@ -85,6 +89,10 @@ type BreakerStore interface {
 
 // Breakers holds what a process knows of all channels' breakers, and what it has counted for them.
 // The fields are set before the first use.
+//
+// Locks are taken in the order reading, then mu. No call to the database is made under mu. So a
+// database that hangs delays only the goroutine that reads the states, and callers that wait for
+// the first reading. All others go by the states that are known.
 type Breakers struct {
 	Store  BreakerStore
 	Now    func() time.Time
@@ -94,12 +102,16 @@ type Breakers struct {
 	first   singleflight.Group // the first reading of the states
 	reading sync.Mutex         // held while the states are read
 
-	mu      sync.Mutex
-	states  map[string]mediagate.ChannelState
+	// The fields below are protected by mu.
+	mu     sync.Mutex
+	states map[string]mediagate.ChannelState
+	// When the last reading ended, also one that failed. Zero before the first.
 	readAt  time.Time
 	changed map[string]bool // channels that this process changed since the last reading began
+	// The recent submits of this process, by channel: they open the breaker.
 	windows map[string]*window
-	counts  map[counted]*mediagate.ChannelCalls
+	// The counts that Flush has not stored yet. They are only for operators.
+	counts map[counted]*mediagate.ChannelCalls
 }
 
 // counted identifies the counters of a channel for one minute.
@@ -114,13 +126,15 @@ type counted struct {
 // wait for the first reading.
 func (b *Breakers) TakesJobs(name string) bool { return b.State(name).TakesJobs(b.Now()) }
 
-// State returns what is known of the channel. A channel without a row takes jobs.
+// State returns what is known of the channel. A channel without a row takes jobs. If the first
+// reading failed, no channel has a state yet, and all of them take jobs.
 func (b *Breakers) State(name string) mediagate.ChannelState {
 	switch never, stale := b.age(); {
 	case never:
 		_, _, _ = b.first.Do("", func() (any, error) {
 			b.reading.Lock()
 			defer b.reading.Unlock()
+			// Another caller may have finished the first reading just before this one got the lock.
 			if never, _ := b.age(); never {
 				b.read()
 			}
@@ -145,9 +159,9 @@ func (b *Breakers) Retired(name string, route mediagate.Route) bool {
 	return b.State(name).HasRetired(route.Upstream, b.Now())
 }
 
-// Retire keeps jobs from the channel's route for an hour, because the vendor answered the job that it
-// has no such model. The channel still takes jobs for its other models. If an operator has enabled the
-// channel since the job began, the next job asks the vendor again.
+// Retire keeps jobs from the channel's route for an hour, because the vendor answered the job that
+// it has no such model. The channel still takes jobs for its other models. If an operator has
+// enabled the channel since the job began, the next job asks the vendor again.
 func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 	b := e.breakers
 	if b == nil {
@@ -157,7 +171,8 @@ func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 	defer cancel()
 	s, err := b.Store.RetireModel(ctx, e.channel, route.Upstream, e.began, retiredFor)
 	if err != nil {
-		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again", "channel", e.channel, "error", err)
+		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again",
+			"channel", e.channel, "error", err)
 		return
 	}
 	b.learn(s)
@@ -186,7 +201,7 @@ func (b *Breakers) age() (never, stale bool) {
 	return b.readAt.IsZero(), b.Now().Sub(b.readAt) >= statesFresh
 }
 
-// read reads the states of all channels.
+// read reads the states of all channels. The caller holds reading.
 func (b *Breakers) read() {
 	b.mu.Lock()
 	b.changed = make(map[string]bool)
@@ -196,6 +211,8 @@ func (b *Breakers) read() {
 	rows, err := b.Store.ChannelStates(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// A reading that failed counts as well, so that a database that is away is asked once a second,
+	// and not by every submit.
 	b.readAt = b.Now()
 	if err != nil {
 		b.Logger.Warn("the channels' states were not read", "error", err)
@@ -206,12 +223,16 @@ func (b *Breakers) read() {
 	for _, row := range rows {
 		b.states[row.Name] = row
 	}
+	// For example, the reading begins at 12:00:00.0, this process opens a breaker at 12:00:00.1,
+	// and the reading then returns the row from before. The change must not be forgotten until the
+	// next reading.
 	for name := range b.changed { // the reading may be older than the change
 		b.states[name] = before[name]
 	}
 }
 
-// learn keeps the state that the database returned for a change.
+// learn keeps the state that the database returned for a change. Without that, this process would
+// go on with the old state until the next reading.
 func (b *Breakers) learn(s mediagate.ChannelState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,8 +242,12 @@ func (b *Breakers) learn(s mediagate.ChannelState) {
 	b.states[s.Name], b.changed[s.Name] = s, true
 }
 
-// Pass is the permission of one job to go through a channel's breaker. The end of the job's call
-// is reported to its Pass.
+// Pass is the permission of one job to go through a channel's breaker. The end of the job's call is
+// reported to its Pass. The zero Pass does nothing.
+//
+// A call that began before the breaker last changed says nothing about the present. For example, a
+// call begins at 12:00:00, a probe closes the breaker at 12:00:05, and the call fails at 12:00:20:
+// the breaker stays closed.
 type Pass struct {
 	breakers *Breakers
 	channel  string
@@ -258,7 +283,7 @@ func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (
 	return e, s.Enabled && !s.Open, nil // another process has closed it
 }
 
-// Inside returns the pass of a job that was let through earlier.
+// Inside returns the pass of a job that was let through earlier. That job is not the probe.
 func (b *Breakers) Inside(name string) Pass {
 	return Pass{breakers: b, channel: name, began: b.Now()}
 }
@@ -297,7 +322,8 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 }
 
 // Ended notes how the job's call ended. It opens, closes or reopens the breaker if that is reason
-// enough.
+// enough. The end of a call counts even if the activity is cancelled or the worker stops, so ctx
+// bounds nothing here.
 func (e Pass) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return
@@ -310,6 +336,7 @@ func (e Pass) Ended(ctx context.Context, err error) {
 		e.Unused(ctx)
 		return
 	}
+	// The count comes first: this failure may be the one that opens the breaker.
 	b.count(e, seen, err)
 	switch {
 	// A probe decides alone. Any other submit opens the breaker at once if our account is
@@ -323,7 +350,8 @@ func (e Pass) Ended(ctx context.Context, err error) {
 	}
 }
 
-// Unused gives the probe back if the job was the probe: nothing was sent.
+// Unused gives the probe back if the job was the probe: nothing was sent. After Ended it changes
+// nothing, since the database then knows no probe of that name any more. So callers may defer it.
 func (e Pass) Unused(ctx context.Context) {
 	if e.breakers == nil || e.probe == "" {
 		return
@@ -355,6 +383,7 @@ func (b *Breakers) close(ctx context.Context, e Pass) {
 
 // reopen keeps the breaker open after a probe that failed, for twice as long as before.
 func (b *Breakers) reopen(ctx context.Context, e Pass, reason mediagate.ParkReason) {
+	// The shift is bounded so that it cannot overflow.
 	pause := min(openFor<<min(e.trips, 10), openMost)
 	s, reopened, err := b.Store.ReopenBreaker(ctx, e.channel, e.probe, reason, pause)
 	if b.learnStored(ctx, s, err) && reopened {
@@ -374,7 +403,8 @@ func (b *Breakers) trip(ctx context.Context, e Pass, reason mediagate.ParkReason
 	}
 }
 
-// NoteError notes the error of a call other than a submit, for operators.
+// NoteError notes the error of a call other than a submit, for operators. Such an error neither
+// opens nor closes the breaker.
 func (b *Breakers) NoteError(channel, what string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -449,6 +479,9 @@ func (b *Breakers) Run(ctx context.Context) {
 
 // Flush stores what was counted. Counts that cannot be stored are dropped: they are for operators
 // only, and decide nothing.
+//
+// The counts are taken under mu and stored without it, so that submits do not wait for the
+// database.
 func (b *Breakers) Flush(ctx context.Context) {
 	b.mu.Lock()
 	calls := make([]mediagate.ChannelCalls, 0, len(b.counts))
@@ -475,6 +508,9 @@ func (b *Breakers) Flush(ctx context.Context) {
 const windowParts = 12
 
 // window counts how the recent submits of a channel ended, since its breaker last changed.
+//
+// The parts form a ring. Each part counts five seconds, and is reused for the five seconds that
+// begin a minute later. For example, a failure at 12:00:03 counts until 12:01:00.
 type window struct {
 	since time.Time
 	parts [windowParts]struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// Channel is a configured channel with its adapter.
+// Channel is a configured channel with its adapter. Fingerprint identifies the vendor account, so
+// that a job can be matched with the account that made it (D11).
 type Channel struct {
 	mediagate.Channel
 	Fingerprint string
@@ -41,7 +42,8 @@ type Channels interface {
 	All() []Channel
 }
 
-// Configured holds the channels of the settings.
+// Configured holds the channels of the settings. It does not change after its creation, so it needs
+// no lock.
 type Configured struct {
 	byName map[string]Channel
 	list   []Channel // by priority
@@ -118,7 +120,8 @@ func (b *Configured) Candidates(
 	return all
 }
 
-// candidates returns, route by route, the channels that meet the condition, each once.
+// candidates returns, route by route, the channels that meet the condition, each once. A channel
+// that serves two of the routes keeps the place of the earlier route.
 func (b *Configured) candidates(
 	model string, routes []mediagate.Route, demand func(Channel, mediagate.Route) bool,
 ) []Candidate {
@@ -161,6 +164,8 @@ func (b *Configured) Made(source *mediagate.Source, name string) bool {
 			Channel: c.Name, Former: c.Former, Fingerprints: append([]string{c.Fingerprint}, c.Aka...),
 		}
 	}
+	// The answer depends on all channels: a channel with the account's fingerprint counts before a
+	// channel that only has the name.
 	for i, made := range source.MadeBy(makers) {
 		if made && b.list[i].Name == name {
 			return true
@@ -179,6 +184,9 @@ func (b *Configured) serving(
 			fit = append(fit, c)
 		}
 	}
+	// Within each group of the same priority, draw a channel, move it to the front, and draw the
+	// next from the rest. Two channels with the weights 3 and 1 begin with the first one in three
+	// of four lists.
 	for from := range fit { // the list is by priority
 		to := from
 		for to < len(fit) && fit[to].Priority == fit[from].Priority {
@@ -192,7 +200,8 @@ func (b *Configured) serving(
 	return fit
 }
 
-// draw picks one of the channels at random, by weight. It picks the first if none has a weight.
+// draw picks one of the channels at random, by weight. It picks the first if none has a weight. It
+// returns the position.
 func draw(channels []Channel) int {
 	// The chance of a channel is its share of all weights.
 	total := 0
@@ -208,7 +217,8 @@ func draw(channels []Channel) int {
 	return 0
 }
 
-// supports asks the channel's adapter whether it supports the request.
+// supports asks the channel's adapter whether it supports the request. An adapter without the
+// function Supports supports every request.
 func (c Channel) supports(r mediagate.Route, job mediagate.Job) (ok bool) {
 	defer func() {
 		if recover() != nil {

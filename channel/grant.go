@@ -15,14 +15,16 @@ const (
 	grantUnused = 2 * time.Minute        // after this time an unused grant is taken back
 )
 
-// grants is the state of a poller's granting (D7).
+// grants is the state of a poller's granting (D7). Only the goroutine that grants uses it, except
+// for freed.
 type grants struct {
 	freed  chan struct{} // holds one element if jobs have ended
 	most   int           // the most grants at once; few after the channel was out
 	queued int           // queued tasks at the last check
 }
 
-// slotsFreed has the poller check for free slots now.
+// slotsFreed has the poller check for free slots now. One element suffices: if the channel holds
+// one already, the next check comes at once anyway.
 func (p *Poller) slotsFreed() {
 	select {
 	case p.grants.freed <- struct{}{}:
@@ -32,7 +34,7 @@ func (p *Poller) slotsFreed() {
 
 // grant gives free slots to the tasks that are queued for the channel, until calls ends. If the
 // channel has no limit of jobs, tasks are queued for it only while its breaker is open, and the
-// poller checks less often.
+// poller checks less often. It ends with KindConflict if another poller has taken over.
 func (p *Poller) grant(ctx, calls context.Context) error {
 	for calls.Err() == nil {
 		if err := p.grantFree(ctx); err != nil {
@@ -51,7 +53,8 @@ func (p *Poller) grant(ctx, calls context.Context) error {
 	return nil
 }
 
-// grantFree grants the slots that are free now, and wakes the tasks.
+// grantFree grants the slots that are free now, and wakes the tasks. The signal is only the fast
+// way, since GrantSlots also brings forward the wakes of the tasks (D2).
 func (p *Poller) grantFree(ctx context.Context) error {
 	g := &p.grants
 	for {
@@ -66,6 +69,8 @@ func (p *Poller) grantFree(ctx context.Context) error {
 		}
 		failpoint.Hit(failpoint.SlotGranted)
 		p.Workflows.Wake(ctx, p.name, got.Tasks)
+		// A batch below grantMost is the last one for now. No slot is free any more, or batches are
+		// still small after an outage. The next check comes after a pause, or when a job has ended.
 		if got.Waiting == 0 || len(got.Tasks) < grantMost {
 			return nil
 		}
@@ -75,6 +80,10 @@ func (p *Poller) grantFree(ctx context.Context) error {
 // grantBatch makes one batch of grants. While the channel takes no jobs, it makes none. When the
 // channel takes jobs again, the first batch is one grant, which may be the breaker's probe, and
 // each further batch is twice as large: 1, 2, 4, up to grantMost.
+//
+// The database decides under the lock of the channel's row, which also fences a poller of an
+// earlier epoch (D7, D8). A task that does not use its grant within grantUnused goes back to the
+// queue.
 func (p *Poller) grantBatch(ctx context.Context) (mediagate.Granted, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

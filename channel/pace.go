@@ -34,6 +34,8 @@ func newPace(c Channel) *pace {
 		limit = rate.Limit(c.RequestsPerSecond)
 	}
 	return &pace{
+		// At most the calls of one second are made in a burst. A rate below one a second still
+		// needs a burst of one.
 		limiter:  rate.NewLimiter(limit, max(1, int(c.RequestsPerSecond))),
 		shortest: c.PollMin, longest: max(c.PollMin, c.PollMax),
 		incomplete: make(map[rowKey]time.Time),
@@ -56,7 +58,8 @@ func (p *pace) interval(age, expected time.Duration) time.Duration {
 	return min(max(min(age, (expected-age).Abs())/4, p.shortest), p.longest)
 }
 
-// incompleteSince returns since when the answers about a job have lacked media.
+// incompleteSince returns since when the answers about a job have lacked media. The first such
+// answer sets that time. Only this process knows it: after a restart the wait begins again.
 func (p *pace) incompleteSince(row mediagate.Await, asked time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

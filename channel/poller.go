@@ -37,6 +37,10 @@ type Beat struct {
 
 // Poller polls for all tasks that wait under one name. Its epoch fences it: once another poller
 // has begun, this one can claim nothing more (D8).
+//
+// Run's own goroutine uses the fields without a lock that change: waiting, retriedAt, retries and
+// idleSince. Goroutines that poll, store and grant share only the atomic fields, logLimits, width
+// and the budget in pace.
 type Poller struct {
 	*Accounts
 	name    string  // the name that the rows wait under: the channel's, or a former one
@@ -44,6 +48,8 @@ type Poller struct {
 	epoch   int64
 	pace    *pace
 	width   chan struct{} // holds one element for each call under way
+	// Everything that Run has begun: granting, batches of polls, and the signals and copies that
+	// follow.
 	batches sync.WaitGroup
 	log     *slog.Logger
 
@@ -65,7 +71,8 @@ type Poller struct {
 }
 
 // Poller begins to poll for the tasks that wait under the name. It uses the channel of that name,
-// or else the channel that had the name before. It returns nil if there is no such channel.
+// or else the channel that had the name before. It returns nil if there is no such channel. Once
+// Poller has returned, the poller before this one can claim nothing more.
 func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	c, ok, err := a.channelFor(ctx, name)
 	if err != nil || !ok {
@@ -98,10 +105,14 @@ func (p *Poller) Beat() (Beat, bool) {
 // when calls ends, when another poller has taken over (KindConflict), or when the database fails.
 // It claims the next batch before the last one has ended, so that one slow answer delays no other.
 func (p *Poller) Run(ctx, calls context.Context) error {
+	// Deferred calls run in reverse. First calls ends, so that no further call to the vendor
+	// begins; then Run waits until the answers that have come are stored.
 	calls, cancel := context.WithCancel(calls)
 	defer p.batches.Wait()
 	defer cancel()
+	// The first error of a goroutine ends Run. Later ones are dropped.
 	failed := make(chan error, 1)
+	// Granting has its own goroutine, so that it does not wait behind polls.
 	p.batches.Go(func() {
 		if err := p.grant(ctx, calls); err != nil {
 			select {
@@ -180,7 +191,8 @@ func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause ti
 	return nil
 }
 
-// names returns the names under which jobs wait for the account.
+// names returns the names under which jobs wait for the account. A vendor
+// that answers again answers for all of them.
 func (p *Poller) names() []string {
 	names := append([]string{p.channel.Name}, p.channel.Former...)
 	if !slices.Contains(names, p.name) {
@@ -190,7 +202,9 @@ func (p *Poller) names() []string {
 }
 
 // maxClaimed returns how many claimed rows may wait for the budget: as many as it serves in one
-// second. A row that becomes due meanwhile thus waits for one second of others at most.
+// second. A row that becomes due meanwhile thus waits for one second of others at most. For
+// example, with a budget of 10 calls a second and one row a call, 10 rows are claimed at first, and
+// the next ones once fewer than 5 of them wait for their call.
 func (p *Poller) maxClaimed() int {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimBatch
@@ -198,8 +212,10 @@ func (p *Poller) maxClaimed() int {
 	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*float64(p.channel.maxRows()))))
 }
 
-// lease returns how long a claim holds. It is longer than the last of its rows waits for the
-// budget and for the vendor's answer.
+// lease returns how long a claim holds. It is longer than the last of its rows waits for the budget
+// and for the vendor's answer. For example, with 2 calls a second and 20 rows a call, 40 rows are
+// claimed at once. If a call is spoiled, each of its rows costs a call of its own, so the 40 rows
+// take up to 20 s, and the lease is 65 s.
 func (p *Poller) lease() time.Duration {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimLease
@@ -207,10 +223,13 @@ func (p *Poller) lease() time.Duration {
 	return claimLease + time.Duration(float64(p.maxClaimed())/p.channel.RequestsPerSecond*float64(time.Second))
 }
 
-// claim returns the token of a new claim.
+// claim returns the token of a new claim. Each claim has its own token. If a lease ends and the row
+// is claimed anew, even by the same poller, the answer to the earlier claim no longer counts,
+// unless it is an end (D8).
 func (p *Poller) claim() string { return p.NewID("claim_") }
 
-// claimDue claims due rows.
+// claimDue claims due rows. The claim is committed before the vendor is called (D8). It returns
+// KindConflict if a newer epoch has begun, which ends Run.
 func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -218,7 +237,8 @@ func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, er
 	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.claim(), p.lease(), limit)
 }
 
-// stats counts the rows that wait under the name, and returns when the next one is due.
+// stats counts the rows that wait under the name, and returns when the next one is due. Claimed
+// rows count as waiting, and are not due before their lease ends.
 func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -236,7 +256,8 @@ func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	return min(max(next.Sub(p.Now()), claimPause), idlePause), nil
 }
 
-// beat renews the beat.
+// beat renews the beat. Temporal's UI shows it as the heartbeat of the activity. While no row
+// waits, an old error or delay would mislead operators, so both are cleared.
 func (p *Poller) beat() {
 	if p.waiting == 0 {
 		p.late.Store(0)
@@ -254,9 +275,10 @@ func (p *Poller) beat() {
 	p.lastBeat.Store(&beat)
 }
 
-// poll asks the vendor for each row, within the account's budget and with a bounded number of
-// calls at the same time. It stores the answers in small batches. When calls ends, the rest of
-// the batch is left to the next poller.
+// poll asks the vendor for each row, within the account's budget and with a bounded number of calls
+// at the same time. It stores the answers in small batches. When calls ends, the rest of the batch
+// is left to the next poller. Rows that are not asked for keep their claim. The next poller can
+// claim them at once, since its epoch is newer.
 func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error {
 	// A goroutine stores results while further rows are asked for. The channel has room for all
 	// of them, so no call waits for the database.
@@ -267,6 +289,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	for _, asked := range p.groupRows(rows) {
 		// A row that is not admitted, since calls has ended, is left to the next poller.
 		if p.admit(calls) == nil {
+			// The first row of a call is overdue the longest.
 			late := p.Now().Sub(asked[0].NextPollAt)
 			p.late.Store(int64(late))
 			p.meter().Polled(p.channel.Name, late)
@@ -277,6 +300,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 				}
 			})
 		}
+		// This makes room for the next claim, also if the rows were not admitted.
 		p.toAsk.Add(-int64(len(asked)))
 	}
 	group.Wait()
@@ -284,7 +308,8 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	return <-stored
 }
 
-// admit waits for the budget, and until fewer than pollWidth calls are under way.
+// admit waits for the budget, and until fewer than pollWidth calls are under way. The budget comes
+// first: a call that waits for its turn takes no place of a call that could go on.
 func (p *Poller) admit(calls context.Context) error {
 	if err := p.pace.limiter.Wait(calls); err != nil {
 		return err
@@ -328,6 +353,7 @@ func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult)
 			return batch
 		}
 		batch = append(batch, r)
+		// Ends, and jobs that wait for the client's parameters, change what a client sees.
 		urgent = urgent || r.Outcome != nil || r.Waiting
 	}
 	return batch

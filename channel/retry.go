@@ -50,6 +50,8 @@ func (p *Poller) retryAnswered(ctx context.Context) {
 // at a time. When the breaker lets a probe through, it retries one, since no other task may come.
 // A poller that begins retries all, since the one before may have died while it did so.
 func (p *Poller) retryShutOut(ctx context.Context) {
+	// Only the poller of the present name retries: the pollers of former names would retry the same
+	// tasks again.
 	if p.name != p.channel.Name {
 		return // the channel has a poller of its own
 	}

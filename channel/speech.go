@@ -33,11 +33,15 @@ const (
 // sound has arrived. After the first byte of sound no other channel is tried. A lost answer leads
 // to no other channel either, since the vendor may have charged for it. The fields are set before
 // the first use.
+//
+// The bound is thus one of each process: two processes together may have twice as many speeches
+// under way at a channel.
 type Speakers struct {
 	Channels Channels
 	Breakers *Breakers
 	Now      func() time.Time
 
+	// mu protects underWay. It is held only to count.
 	mu       sync.Mutex
 	underWay map[string]int // speeches under way, by channel
 }
@@ -70,6 +74,8 @@ func (s *Speakers) Speak(
 		}
 	}
 	switch {
+	// Every channel has refused. If there was none to try, the reason is either that all models are
+	// retired, or that no channel is configured.
 	case best != nil:
 	case len(s.Channels.Candidates(model, routes, job, nil)) > 0:
 		return nil, mediagate.Errorf(mediagate.KindNoModel, "the model is retired")
@@ -79,7 +85,9 @@ func (s *Speakers) Speak(
 	return nil, best
 }
 
-// speakBy asks one channel.
+// speakBy asks one channel. The process's bound comes before the breaker, since a probe must not be
+// refused for want of room. The first sound is the success that the breaker counts. If the vendor
+// breaks the sound off later, that counts as one more failed submit.
 func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMessage) (io.ReadCloser, error) {
 	speaker, ok := c.Vendor.(providers.Speaker)
 	if !ok {
@@ -123,7 +131,7 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 }
 
 // enter counts one more speech of the channel until leave is called. It returns false if the
-// channel allows no more.
+// channel allows no more. Further calls of leave do nothing.
 func (s *Speakers) enter(c Candidate) (leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,15 +180,18 @@ type bufferedSound struct {
 	io.Closer
 }
 
-// speech is the sound that a channel makes.
+// speech is the sound that a channel makes. Its reader must close it, which ends the call and makes
+// room for another speech.
 type speech struct {
-	sound   io.ReadCloser
-	ctx     context.Context //nolint:containedctx // the context of its reader
+	sound io.ReadCloser
+	ctx   context.Context //nolint:containedctx // the context of its reader
+	// Set to nil after its call, so that the break counts once.
 	onBreak func(error)
 	leave   func()
 }
 
-// Read reads the sound, and notes when the vendor breaks it off.
+// Read reads the sound, and notes when the vendor breaks it off. If the context has ended, the
+// client has left or its time is over, and the error says nothing about the vendor.
 func (s *speech) Read(p []byte) (int, error) {
 	n, err := s.sound.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil && s.onBreak != nil {
@@ -209,9 +220,10 @@ func mayTryNext(err error) bool {
 	}
 }
 
-// moreHelpful returns the one of two errors that helps a client more. An error that asks the
-// client to come back soon helps most, then one of a vendor that failed, then one that says that
-// no channel is open to us. "No such model" helps least, since another vendor may have the model.
+// moreHelpful returns the one of two errors that helps a client more. An error that asks the client
+// to come back soon helps most, then one of a vendor that failed, then one that says that no
+// channel is open to us. "No such model" helps least, since another vendor may have the model. If
+// both help equally, the earlier one stays.
 func moreHelpful(a, b error) error {
 	if a == nil || helpfulness(b) > helpfulness(a) {
 		return b

@@ -9,11 +9,13 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// changeWidth is how many tasks of a batch are changed at the same time.
+// changeWidth is how many tasks of a batch are changed at the same time. The same number bounds the
+// database connections that a batch uses.
 const changeWidth = 16
 
 // store stores results as they come, in batches. If a result could not be stored, its row is due
-// again after the lease.
+// again after the lease. It returns the last error once results is closed and empty. An error does
+// not stop it, since later batches hold other tasks.
 func (p *Poller) store(ctx context.Context, claim string, results <-chan mediagate.PollResult) (failed error) {
 	for {
 		batch := collect(results)
@@ -27,7 +29,7 @@ func (p *Poller) store(ctx context.Context, claim string, results <-chan mediaga
 }
 
 // storeBatch stores a batch: quiet answers in one statement, and all others as events of their
-// tasks.
+// tasks. Most polls learn nothing new, and cost a write to the awaits table only.
 func (p *Poller) storeBatch(ctx context.Context, claim string, batch []mediagate.PollResult) error {
 	left, err := p.storePolls(ctx, claim, batch)
 	if err != nil {
@@ -40,7 +42,8 @@ func (p *Poller) storeBatch(ctx context.Context, claim string, batch []mediagate
 	return nil
 }
 
-// storePolls stores quiet answers, and returns the results that are left.
+// storePolls stores quiet answers, and returns the results that are left. It drops the results
+// whose claim was lost meanwhile, except ends (D8).
 func (p *Poller) storePolls(
 	ctx context.Context, claim string, batch []mediagate.PollResult,
 ) (left []mediagate.PollResult, err error) {
@@ -74,6 +77,7 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 		})
 	}
 	group.Wait()
+	// The failpoints let tests kill the process right after such a change was stored.
 	var over, waits bool
 	for i, r := range results {
 		if changes[i] == nil {
@@ -92,14 +96,17 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 	if over {
 		failpoint.Hit(failpoint.OutcomeStored)
 	}
+	// An end frees the job's slot, so a queued task may get it now.
 	if over || waits {
 		p.slotsFreed()
 	}
 	return woken
 }
 
-// applyResult applies a result to its task. The change has room for a copy if the task's files
-// are to be copied next, and if there is room. A panic is an error of this row alone (D8).
+// applyResult applies a result to its task. The change has room for a copy if the task's files are
+// to be copied next, and if there is room. A panic is an error of this row alone (D8). The room is
+// taken before the change, since the change itself has to say whether the poller copies: the run's
+// wake is then set later (D2).
 func (p *Poller) applyResult(
 	ctx context.Context, claim string, r mediagate.PollResult,
 ) (change StepChange, err error) {
@@ -127,7 +134,9 @@ func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (t
 	return p.Store.Change(ctx, taskID, e)
 }
 
-// eventOf returns the event of a result.
+// eventOf returns the event of a result. The outcome comes first, and carries no claim: an end
+// always counts, also from a poller that has lost its claim (D8). Quiet answers come here only if
+// the task is parked or past its deadline.
 func eventOf(r mediagate.PollResult, claim string, mayCopy bool) task.Event {
 	switch {
 	case r.Outcome != nil:

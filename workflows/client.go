@@ -105,7 +105,9 @@ func (c Client) ensure(ctx context.Context, o client.StartWorkflowOptions, workf
 	return err
 }
 
-// startOptions returns the options that all runs of a task are started with.
+// startOptions returns the options that all runs of a task are started with. They set no timeout
+// for the run: the row has the deadline of the task, and only the row decides when the task fails
+// (D1).
 func startOptions(t mediagate.Task) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID:                    t.ID,
@@ -176,9 +178,10 @@ func skippedRoutes(p mediagate.Plan) string {
 	return strings.Join(lines, "\n")
 }
 
-// Wake signals the task's run to ask for its next step. runs is false if no run is under way.
-// Wake returns KindConflict if the run takes no more signals, because it has had as many as
-// Temporal allows.
+// Wake signals the task's run to ask for its next step. runs is false if no run is under way. Wake
+// returns KindConflict if the run takes no more signals, because it has had as many as Temporal
+// allows. The signal carries no run id, so it reaches the newest run, also one that has just
+// replaced another (D1).
 func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -229,6 +232,7 @@ func (c Client) Job(ctx context.Context, id string) (status mediagate.TaskJobSta
 	}
 	var p activities.JobProgress
 	switch desc.GetWorkflowExecutionInfo().GetStatus() {
+	// Before the first heartbeat the count stays nil, since nothing is known of the progress.
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
 		status.State = mediagate.TaskJobRunning
 		// The latest progress is in the heartbeat of the job's activity.
@@ -273,6 +277,9 @@ func (c Client) DescribeRun(ctx context.Context, taskID string) (activities.RunS
 // completed although the task is open saw an end that the database has lost, in a failover or a
 // power cut, so it is replaced as well. The new run begins with what the one before had seen (D1,
 // D5).
+//
+// If the run ends by itself after it was described, that is no harm. The new run asks the row,
+// finds the task ended, and completes.
 func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -299,9 +306,10 @@ func (c Client) EnsureRound(ctx context.Context, w mediagate.WebhookRound) error
 	}, DeliverWebhook, RoundInput{TaskID: w.TaskID, Round: w.Round})
 }
 
-// ReplaceRound is EnsureRound for a round that makes no progress: it first terminates the run
-// that is under way. A run that is busy, or waits for a permit, is left alone, since a new run
-// would wait for the permit from the beginning.
+// ReplaceRound is EnsureRound for a round that makes no progress: it first terminates the run that
+// is under way. A run that is busy, or waits for a permit, is left alone, since a new run would
+// wait for the permit from the beginning. replaced is true once the run was terminated, even if the
+// start of the new run then fails: the round's wake is due again later.
 func (c Client) ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reason string) (replaced bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -315,7 +323,8 @@ func (c Client) ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reas
 	return true, c.EnsureRound(ctx, w)
 }
 
-// EnsureChannel keeps the channel's singleton running.
+// EnsureChannel keeps the channel's singleton running. It may be called for a channel that no
+// worker has: the workflow then releases the tasks that wait for it (D11).
 func (c Client) EnsureChannel(ctx context.Context, name string) error {
 	options := client.StartWorkflowOptions{ID: IDChannel(name), StaticSummary: "channel " + name}
 	return c.ensure(ctx, options, Channel, ChannelInput{Channel: name})
@@ -326,7 +335,8 @@ func (c Client) ensureWake(ctx context.Context) error {
 	return c.ensure(ctx, client.StartWorkflowOptions{ID: IDWake, StaticSummary: "due wakes"}, Wake)
 }
 
-// StartJob starts a job that gives a command to many tasks.
+// StartJob starts a job that gives a command to many tasks. A second start of the same job while it
+// runs changes nothing.
 func (c Client) StartJob(ctx context.Context, job mediagate.TaskJob) error {
 	return c.ensure(ctx, client.StartWorkflowOptions{
 		ID: IDActions(job.ID), StaticSummary: fmt.Sprintf("%s for %d tasks", job.Action, job.Matched),

@@ -21,7 +21,9 @@ const (
 	brokenAttempts = 5
 )
 
-// description is Temporal's description of a workflow's newest run, or nil if there is none.
+// description is Temporal's description of a workflow's newest run, or nil if there is none. The
+// getters of a nil description return zero values, so the functions of this file need no check for
+// nil.
 type description = workflowservice.DescribeWorkflowExecutionResponse
 
 // describe asks Temporal for a workflow's newest run. A workflow that does not exist is no error.
@@ -43,7 +45,9 @@ func completed(desc *description) bool {
 	return desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 }
 
-// stateOf returns the state of the run in Temporal.
+// stateOf returns the state of the run in Temporal. The order of the cases matters. For example, a
+// run whose workflow tasks fail counts as failing even while one of its activities sends
+// heartbeats.
 func stateOf(desc *description, now time.Time) activities.RunState {
 	// A pending workflow task at its first attempt waits for a worker. From the second attempt on
 	// it has failed.
@@ -84,7 +88,8 @@ func beats(desc *description, now time.Time) bool {
 }
 
 // waitsForPermit reports whether the run's delivery got no permit at its last try. Temporal tries
-// it again.
+// it again. Between two tries the activity sends no heartbeats, so busy may be false for such a
+// run.
 func waitsForPermit(desc *description) bool {
 	if desc.GetPendingWorkflowTask() != nil {
 		return false
@@ -99,7 +104,8 @@ func waitsForPermit(desc *description) bool {
 }
 
 // terminate ends the described run, and no newer one. If the run has ended by itself, that is not
-// an error.
+// an error. For example, two workers may both find a run blocked. The second termination names the
+// old run, so it does not hit the run that the first worker has started by then.
 func (c Client) terminate(ctx context.Context, desc *description, reason string) error {
 	if !running(desc) {
 		return nil

@@ -47,7 +47,8 @@ func (r *run) show(ctx workflow.Context, answer activities.Answer) {
 	}
 }
 
-// list writes the search attributes that have changed.
+// list writes the search attributes that have changed. A failure to write them is only logged:
+// lists are for operators, and the task goes on.
 func (r *run) list(ctx workflow.Context, answer activities.Answer) {
 	now := attributes{status: answer.Status, provider: answer.Provider, reason: answer.ParkReason}
 	// An answer without a provider, such as the end of a task that was never sent, does not clear
@@ -90,6 +91,7 @@ func activitySummary(a activities.Answer) string {
 }
 
 // details returns the lines that explain the run to a person. Temporal's UI shows them as Markdown.
+// They name channels, states and commands, and nothing that a client wrote.
 func details(a activities.Answer) string {
 	lines := []string{"**" + activitySummary(a) + "**", ""}
 	if a.N > 0 {
@@ -121,4 +123,5 @@ func details(a activities.Answer) string {
 	return strings.Join(lines, "\n")
 }
 
+// quoted lists words in Markdown, each as code.
 func quoted(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }

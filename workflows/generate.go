@@ -25,6 +25,8 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 	answer, err := r.firstStep(ctx)
 	for err == nil {
 		switch {
+		// After a signal the answer in hand may be out of date, and a command that came with the
+		// signal is not in the database yet.
 		case r.signals.pending(): // record each command before the run goes on, or ends
 			answer, err = r.ask(ctx, activities.Question{})
 			continue
@@ -70,6 +72,9 @@ type run struct {
 var errRowMissing = errors.New("row_missing")
 
 // firstStep returns the step that the start carried, or else the answer to a question.
+//
+// For example, the API computes the answer at 12:00:00, and a worker begins the run at 12:00:04.
+// Then the answer's time becomes 12:00:04, and a step that has to end by 12:10:00 gets 9 min 56 s.
 func (r *run) firstStep(ctx workflow.Context) (activities.Answer, error) {
 	// The answer was computed when the run was started. Move its time on by the age of the run,
 	// since the time that is left for the step is counted from it.
@@ -77,13 +82,15 @@ func (r *run) firstStep(ctx workflow.Context) (activities.Answer, error) {
 	if first == nil {
 		return r.ask(ctx, activities.Question{})
 	}
+	// The next run, after a continue-as-new, must ask instead.
 	r.in.First = nil
 	answer := *first
 	answer.Now = answer.Now.Add(workflow.Now(ctx).Sub(workflow.GetInfo(ctx).WorkflowStartTime))
 	return answer, nil
 }
 
-// ask records what has reached the run, and returns the next step.
+// ask records what has reached the run, and returns the next step. The commands and the question go
+// in one local activity. If it is repeated, the commands have the same ids and are recorded once.
 func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answer, error) {
 	q.TaskID, q.Seen, q.Commands = r.in.TaskID, r.in.Seen, r.signals.drain(r.at)
 	ctx = workflow.WithLocalActivityOptions(ctx, localOptions("ask for the next step"))
@@ -97,11 +104,13 @@ func (r *run) waitForAnswer(ctx workflow.Context, future workflow.Future) (answe
 	return answer, err
 }
 
-// keepSeen keeps what an answer says of the task.
+// keepSeen keeps what an answer says of the task. What the answer lacks stays known, since the row
+// may have lost it (D5).
 func (r *run) keepSeen(seen task.Seen) { r.in.Seen = r.in.Seen.Updated(seen) }
 
 // rowForgot reports whether the answer's row has lost a cancel or a fail that the run has seen
-// (D13).
+// (D13). The question that follows tells the row, so that a cancel that was answered 202 still
+// holds.
 func (r *run) rowForgot(answer activities.Answer) bool {
 	known, seen := r.in.Seen, answer.Seen
 	open := !answer.Missing && !answer.Status.Terminal()
@@ -128,6 +137,7 @@ func (r *run) takeStep(ctx workflow.Context, answer activities.Answer) (activiti
 			break
 		}
 		// The step goes on while the run asks. The answer says whether the step is still needed.
+		// Each question also renews the run's lease (D2).
 		meanwhile, err := r.ask(ctx, activities.Question{Running: &step})
 		if err != nil {
 			return activities.Answer{}, err
@@ -187,7 +197,8 @@ func (r *run) startCallback(ctx workflow.Context, round int) error {
 	return err
 }
 
-// failedStep says how a step failed. It passes on a message only if a client may read it.
+// failedStep says how a step failed. It passes on a message only if a client may read it. Package
+// task decides by kind and code whether the task parks, tries again or fails.
 func failedStep(step task.Step, err error) *task.StepEnded {
 	e := activities.FromTemporal(err)
 	ended := &task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: e.Kind, Code: e.Code}
@@ -197,7 +208,8 @@ func failedStep(step task.Step, err error) *task.StepEnded {
 	return ended
 }
 
-// lastHeartbeat returns what the sender of a step that timed out had reported last.
+// lastHeartbeat returns what the sender of a step that timed out had reported last. It returns the
+// zero value for an activity whose heartbeats hold something else.
 func lastHeartbeat(err error) (seen task.Seen) {
 	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
 	if !ok || !timeout.HasLastHeartbeatDetails() || timeout.LastHeartbeatDetails(&seen) != nil {
@@ -206,7 +218,8 @@ func lastHeartbeat(err error) (seen task.Seen) {
 	return seen
 }
 
-// neverStarted reports whether no worker began the step in the time that it had for that.
+// neverStarted reports whether no worker began the step in the time that it had for that. For a
+// submit in a backlog that time is backlogTime.
 func neverStarted(err error) bool {
 	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
 	return ok && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START

@@ -24,6 +24,7 @@ func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobPro
 		workflow.SetCurrentDetails(ctx, jobDetails(in, "under way"))
 		progress := in.Progress
 		err := workflow.ExecuteActivity(working, acts.ActOnTasks, in).Get(ctx, &progress)
+		// A cancelled activity that still returned a result says how far it came.
 		if err == nil {
 			in.Progress = progress
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // Keeper keeps the singletons running. It remembers how it found them at the last check. It is for
-// one goroutine.
+// one goroutine. Every worker has one, and checks each minute (D2).
 type Keeper struct {
 	Client Client
 	// Replaced is called for each run that was terminated, with the reason.
@@ -36,6 +36,8 @@ func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Contex
 	if err != nil {
 		return err
 	}
+	// All workers check the same runs. Two of them may both replace a run: terminate names the run
+	// that was described, and ensure starts none if one is under way.
 	trouble := k.diagnose(id, desc)
 	switch {
 	case !running(desc):
@@ -54,6 +56,9 @@ func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Contex
 // diagnose says what is wrong with a run, or returns "" for a healthy one. A singleton has a long
 // activity, or is about to start the next one. A run that has neither at two checks, and has made
 // no progress between them, is blocked.
+//
+// For example, a run without an activity has 120 events at 12:00. If it still has 120 events at
+// 12:01, and still nothing pending, it is replaced. With 126 events it has gone on meanwhile.
 func (k *Keeper) diagnose(id string, desc *description) string {
 	before := k.lastPoint[id]
 	delete(k.lastPoint, id)

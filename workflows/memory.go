@@ -23,7 +23,12 @@ const memoryPage = 100
 // result. For any other run readSeen computes it from the last events, as the run itself did. If a
 // sender was in its call when the run was terminated, its heartbeat knows more than the history,
 // and counts as well.
+//
+// For example, a run learns from an answer that attempt 2 was sent. It is then terminated, and the
+// database fails over to a replica that knows attempt 1 only. The next run begins with attempt 2 in
+// its memory, and its first question puts that attempt back (D5).
 func (c Client) readSeen(ctx context.Context, desc *description) (task.Seen, error) {
+	// The task had no run yet.
 	execution := desc.GetWorkflowExecutionInfo().GetExecution()
 	if execution.GetRunId() == "" {
 		return task.Seen{}, nil
@@ -53,7 +58,9 @@ func (c Client) readSeen(ctx context.Context, desc *description) (task.Seen, err
 	return seen, nil
 }
 
-// hasWholeMemory reports whether the event holds all that the run remembered at that time.
+// hasWholeMemory reports whether the event holds all that the run remembered at that time. The
+// start holds it in the run's input, the end in the result, and each scheduled activity in its
+// arguments.
 func hasWholeMemory(event *historypb.HistoryEvent) bool {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
@@ -65,7 +72,8 @@ func hasWholeMemory(event *historypb.HistoryEvent) bool {
 }
 
 // seenAfter returns the run's memory after the event, computed as the run itself does: a change of
-// keepSeen or takeStep in generate.go needs the same change here.
+// keepSeen or takeStep in generate.go needs the same change here. Events that carry no memory, such
+// as timers, change nothing.
 func seenAfter(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:

@@ -86,9 +86,9 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 // errNotAdded marks an attribute that is known to be missing and cannot be added.
 var errNotAdded = errors.New("is missing")
 
-// ensureSearchAttributes adds the attributes that the namespace lacks, one by one, so that an
-// error names the attribute. It retries, since Temporal's frontend may not know a namespace yet
-// that was registered a moment ago.
+// ensureSearchAttributes adds the attributes that the namespace lacks, one by one, so that an error
+// names the attribute. It retries, since Temporal's frontend may not know a namespace yet that was
+// registered a moment ago. It returns once Temporal lists all of them.
 func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	return retry(ctx, "search attributes of namespace "+namespace, func() error {
 		missing, err := missingAttributes(ctx, c, namespace)
@@ -134,8 +134,9 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 	return missing, nil
 }
 
-// CheckNamespace returns an error unless we can use the namespace and it has all search
-// attributes. If it lacks one of them, no workflow of a task can be started.
+// CheckNamespace returns an error unless we can use the namespace and it has all search attributes.
+// If it lacks one of them, no workflow of a task can be started. Unlike EnsureNamespace it changes
+// nothing.
 func CheckNamespace(ctx context.Context, c client.Client, namespace string) error {
 	missing, err := missingAttributes(ctx, c, namespace)
 	switch {
@@ -162,7 +163,8 @@ const unauthorized = "Request unauthorized"
 var finalTexts = []string{"tls: ", "x509: ", unauthorized}
 
 // isReadDenied reports whether our API key may not read the settings of the namespace. It may be
-// allowed to run workflows there all the same.
+// allowed to run workflows there all the same. Callers then find out by a query with all
+// attributes.
 func isReadDenied(err error) bool {
 	return err != nil &&
 		(serviceerror.ToStatus(err).Code() == codes.PermissionDenied || strings.Contains(err.Error(), unauthorized))
@@ -175,6 +177,9 @@ var finalCodes = []codes.Code{
 
 // IsFinal reports whether Temporal has refused, and would refuse again however often it is asked.
 // Any other error may pass: a server may be away, may be starting, or may be busy.
+//
+// For example, a worker that starts before its Temporal has to wait, and a worker with a wrong
+// certificate has to report that at once.
 func IsFinal(err error) bool {
 	if err == nil {
 		return false
@@ -197,6 +202,8 @@ func waitUntilUsable(ctx context.Context, c client.Client, namespace string) err
 }
 
 // queryAttributes makes one query that contains all attributes, each with a value of its type.
+// Temporal refuses the query as invalid if it does not know one of them. The count itself does not
+// matter.
 func queryAttributes(ctx context.Context, c client.Client, namespace string) error {
 	var terms []string
 	attributes := searchAttributes()
@@ -215,7 +222,7 @@ func queryAttributes(ctx context.Context, c client.Client, namespace string) err
 
 // retry calls f until it returns nil or a final error, or until ctx ends. If ctx ends, the error
 // wraps the last error that f returned before that: a call that ctx cuts short says nothing about
-// the cause.
+// the cause. The pause between two calls is a tenth of a second.
 func retry(ctx context.Context, what string, f func() error) error {
 	var reason error
 	for {

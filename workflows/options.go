@@ -122,7 +122,8 @@ func localOptions(summary string) workflow.LocalActivityOptions {
 // the tries, because each time that the attempt finds no permit counts as one.
 func deliveryOptions(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		TaskQueue:           QueueWebhook,
+		TaskQueue: QueueWebhook,
+		// Long enough for the permits, the longest attempt of 30 s, and the record.
 		StartToCloseTimeout: 45 * time.Second,
 		HeartbeatTimeout:    workerLostAfter,
 		RetryPolicy:         retryPolicy(time.Second),
@@ -145,7 +146,8 @@ func tendOptions(summary string) workflow.ActivityOptions {
 		TaskQueue:           QueueChannel,
 		StartToCloseTimeout: 24 * time.Hour,
 		HeartbeatTimeout:    workerLostAfter,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
-		Summary:             summary,
+		// The pause does not grow, so that a channel is not without a poller for long.
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
+		Summary:     summary,
 	}
 }

@@ -29,11 +29,17 @@ const (
 // Expire removes what is past its time (D16). The kinds take turns of one minute until nothing is
 // left, so a kind with many rows delays no other. A kind that fails is left to the next run, and
 // this run then ends as failed.
+//
+// For example, of two kinds one has rows for an hour and the other for ten seconds. The second one
+// is finished after its first activity. The first one gets all further minutes, until the time of
+// the run is over.
 func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	ctx = workflow.WithActivityOptions(ctx, removalOptions())
 	began := workflow.Now(ctx)
 	removed := map[mediagate.Removal]int{}
 	var failed []string
+	// open holds the kinds that are not finished, each with the place where its next activity
+	// continues.
 	open := make([]activities.RemoveArgs, 0, len(mediagate.Removals()))
 	for _, kind := range mediagate.Removals() {
 		open = append(open, activities.RemoveArgs{Kind: kind})
@@ -129,7 +135,8 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 	})
 }
 
-// matchesOptions reports whether the schedule has these options already.
+// matchesOptions reports whether the schedule has these options already. The state of the
+// schedule, such as a pause, is not compared, since it belongs to operators.
 func matchesOptions(s client.Schedule, o client.ScheduleOptions) bool {
 	is, ok := s.Action.(*client.ScheduleWorkflowAction)
 	want, _ := o.Action.(*client.ScheduleWorkflowAction)

@@ -58,9 +58,11 @@ func (c Client) RunsSince(
 	return runs, base64.RawURLEncoding.EncodeToString(answer.GetNextPageToken()), nil
 }
 
+// errNoPage refuses a page that does not come from an earlier answer.
 var errNoPage = mediagate.Invalid("after", "after must be the next of the previous answer")
 
-// memoText returns a text of the memo, or "" if it is not there.
+// memoText returns a text of the memo, or "" if it is not there. An unreadable entry must not keep
+// the other runs from being listed.
 func memoText(memo *commonpb.Memo, name string) (text string) {
 	_ = converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[name], &text)
 	return text

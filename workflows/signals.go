@@ -16,7 +16,8 @@ var manualSignals = []string{
 	mediagate.ActionRetry, mediagate.ActionFail, mediagate.ActionPollNow, mediagate.ActionReroute,
 }
 
-// signals is everything that reaches a run from outside: its signals, and its cancel.
+// signals is everything that reaches a run from outside: its signals, and its cancel. Only the
+// run's own coroutine uses it.
 type signals struct {
 	cancelled workflow.Context // ends when the run is cancelled
 	wake      workflow.ReceiveChannel
@@ -57,6 +58,9 @@ func (s *signals) pending() bool {
 
 // drain takes everything that has come and returns it as commands for the step at, which the run
 // was at. Wakes carry no data, so any number of them is one question.
+//
+// Each command carries the step that the operator saw. A retry or a reroute changes nothing if the
+// task sleeps on another step by the time at which the command is applied.
 func (s *signals) drain(at task.Step) []activities.Command {
 	for s.wake.ReceiveAsync(nil) {
 	}

@@ -27,7 +27,8 @@ func Channel(ctx workflow.Context, in ChannelInput) error {
 	return workflow.NewContinueAsNewError(ctx, Channel, in)
 }
 
-// Wake keeps one TendWakes running.
+// Wake keeps one TendWakes running. Each TendWakes ends when its worker stops, and the next one may
+// start on any worker.
 func Wake(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, tendOptions("wake runs that should have asked for their next step by now"))
 	for range handovers {

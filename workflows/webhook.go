@@ -11,12 +11,14 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// deliveryPauses are the pauses between attempts, each from the end of the attempt before. There
-// is one attempt more than pauses.
+// deliveryPauses are the pauses between attempts, each from the end of the attempt before. There is
+// one attempt more than pauses. For example, if each attempt fails at once, they are made at
+// 12:00:00, 12:00:10, 12:00:40 and 12:01:40.
 var deliveryPauses = []time.Duration{10 * time.Second, 30 * time.Second, 60 * time.Second}
 
 // DeliverWebhook makes the attempts of one delivery round. A run that replaces another one
 // continues with the attempt that is due, since the database knows the attempts that were made.
+// Another attempt follows only the outcome DeliveryRetry, and only while a pause is left.
 func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 	args := activities.RoundArgs{TaskID: in.TaskID, Round: in.Round}
 	var state activities.RoundState
