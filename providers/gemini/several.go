@@ -10,13 +10,13 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// images gathers what the calls of one job come to.
+// images gathers the results of the calls of one job.
 type images struct {
 	job mediagate.Job
 
 	mu     sync.Mutex
 	open   int                     // calls that have not ended
-	media  []mediagate.Media       // what came
+	media  []mediagate.Media       // the images that have arrived
 	ref    mediagate.JobRef        // of the first call that succeeded
 	failed []mediagate.Submission  // calls that the vendor answered without an image
 	errs   []error                 // calls that were refused or lost
@@ -43,7 +43,7 @@ func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 	}
 	m.media = append(m.media, one.Outcome.Media...)
 	if m.open > 0 {
-		_ = mediagate.Guarded(func() error { // this goroutine is our own: a panic would end the process
+		_ = mediagate.Guarded(func() error { // an unrecovered panic on this goroutine would end the process
 			m.job.Sink.Record(ctx, m.success())
 			return nil
 		})
@@ -72,9 +72,9 @@ func (m *images) missing() string {
 	return "calls without an image: " + strings.Join(why, ", ")
 }
 
-// refusals are the kinds of errors that prove that a call made nothing. If calls were
-// refused for several reasons, the job is refused for the first of these: what the client
-// can mend comes before what may pass.
+// refusals lists, in the order of rank, the kinds of errors that prove that a call made nothing. If
+// the vendor refused the calls for several reasons, the first kind in the list decides: errors that
+// the client can correct come before errors that may pass.
 var refusals = []mediagate.Kind{
 	mediagate.KindModerated, mediagate.KindInvalid, mediagate.KindNoModel, mediagate.KindNotFound,
 	mediagate.KindCredentials, mediagate.KindFunds,
@@ -83,9 +83,10 @@ var refusals = []mediagate.Kind{
 
 func rank(err error) int { return slices.Index(refusals, mediagate.KindOf(err)) }
 
-// submission is what the job came to: its images, if any came. If a call was lost, the job
-// is lost too, since the vendor may have made its image. If the vendor answered without an
-// image, the job has failed. Else all calls were refused.
+// submission returns the result of the job. If any image came, the job succeeds with the images. If
+// a call was lost, the job is lost too, since the vendor may have made its image. If the vendor
+// answered without an image, the job has failed. Otherwise the vendor refused all calls, and
+// submission returns the refusal of the lowest rank.
 func (m *images) submission() (mediagate.Submission, error) {
 	lost := slices.IndexFunc(m.errs, func(err error) bool { return rank(err) < 0 })
 	switch {
