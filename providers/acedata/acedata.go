@@ -72,7 +72,8 @@ func Description() providers.Description {
 			opStems:    follows(),
 			opReplace:  follows(replaceFields...),
 			opVoice: {
-				Fields: []string{"audio_url"}, Media: "audio", Sync: true, Uploads: true, Submit: uploadTimeout + submitTimeout,
+				Fields: []string{"audio_url"}, Media: "audio", Sync: true,
+				Uploads: true, Submit: uploadTimeout + submitTimeout,
 			},
 			opFlowSong:    made(flowSongFields...),
 			opFlowStems:   follows(),
@@ -129,7 +130,9 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 
 // submitVoice makes a voice from an uploaded song. The answer holds the id of the voice, so the
 // submission ends the job.
-func (a *Adapter) submitVoice(ctx context.Context, job mediagate.Job, w *wire, ref mediagate.JobRef) (mediagate.Submission, error) {
+func (a *Adapter) submitVoice(
+	ctx context.Context, job mediagate.Job, w *wire, ref mediagate.JobRef,
+) (mediagate.Submission, error) {
 	var created reply
 	if err := a.send(ctx, job, w, created.madeVoice); err != nil {
 		return mediagate.Submission{}, err
@@ -141,7 +144,9 @@ func (a *Adapter) submitVoice(ctx context.Context, job mediagate.Job, w *wire, r
 }
 
 // send submits the job.
-func (a *Adapter) send(ctx context.Context, job mediagate.Job, w *wire, read func(vendorhttp.Answer) vendorhttp.Said) error {
+func (a *Adapter) send(
+	ctx context.Context, job mediagate.Job, w *wire, read func(vendorhttp.Answer) vendorhttp.Said,
+) error {
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(w.body),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
@@ -198,14 +203,17 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 }
 
 // ask sends a query about jobs to the API that made the job of ref.
-func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, question any, read func(vendorhttp.Answer) vendorhttp.Said) error {
+func (a *Adapter) ask(
+	ctx context.Context, ref mediagate.JobRef, question any, read func(vendorhttp.Answer) vendorhttp.Said,
+) error {
 	api, ok := apis[ref.Operation]
 	if !ok {
 		// KindNotFound would prove that the vendor has no such job.
 		return mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	}
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: api + tasksPath, Body: vendorhttp.JSON(question), Limits: vendorhttp.Limits{Bytes: answerBytes},
+		Effect: vendorhttp.Reads, Path: api + tasksPath, Body: vendorhttp.JSON(question),
+		Limits: vendorhttp.Limits{Bytes: answerBytes},
 	}, read)
 }
 

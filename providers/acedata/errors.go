@@ -36,9 +36,11 @@ var meanings = map[string]vendorhttp.Meaning{
 
 // These patterns find the words of refusals that share their code with other errors.
 var (
-	refusedContent = regexp.MustCompile(`(?i)moderat|inappropriate|copyright|artist name|producer tag|matches existing work|sensitive|prohibited|violat|nsfw`)
-	malformed      = regexp.MustCompile(`(?i)malformed`)
-	outOfFunds     = regexp.MustCompile(`(?i)balance|insufficient|credits`)
+	refusedContent = regexp.MustCompile(
+		`(?i)moderat|inappropriate|copyright|artist name|producer tag|matches existing work|sensitive|prohibited|violat|nsfw`,
+	)
+	malformed  = regexp.MustCompile(`(?i)malformed`)
+	outOfFunds = regexp.MustCompile(`(?i)balance|insufficient|credits`)
 )
 
 // meaning returns the meaning of an error, by its code and its message.

@@ -96,7 +96,8 @@ func (w *wire) on(source *mediagate.Source, field string) error {
 	case source.Own:
 		return mediagate.Invalid(field, "%s names a song whose id is not known any more, and that has no file", field)
 	default:
-		return mediagate.Invalid(field, "%s names a song of another account with the vendor that has no file to go by", field)
+		return mediagate.Invalid(field,
+			"%s names a song of another account with the vendor that has no file to go by", field)
 	}
 	return nil
 }

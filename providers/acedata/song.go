@@ -40,11 +40,16 @@ func modelOf(version string) (model, error) {
 
 // fits checks the texts of a song against the model's limits.
 func (m model) fits(lyricField, lyric, tags, title string) error {
-	return cmp.Or(vendorhttp.AtMost(lyricField, lyric, m.lyric), vendorhttp.AtMost("tags", tags, m.style), vendorhttp.AtMost("title", title, m.title))
+	return cmp.Or(
+		vendorhttp.AtMost(lyricField, lyric, m.lyric),
+		vendorhttp.AtMost("tags", tags, m.style),
+		vendorhttp.AtMost("title", title, m.title),
+	)
 }
 
 var songFields = []string{
-	"custom", "instrumental", "prompt", "title", "tags", "negative_tags", "gpt_description", "auto_lyrics", "vocal_gender",
+	"custom", "instrumental", "prompt", "title", "tags", "negative_tags", "gpt_description", "auto_lyrics",
+	"vocal_gender",
 	"style_weight", "weirdness_constraint", "audio_weight", "version",
 }
 
@@ -104,7 +109,8 @@ func (w *wire) sing(voice *mediagate.Source) error {
 	case voice == nil:
 		return nil
 	case !voice.Own || voice.VendorID == "":
-		return mediagate.Invalid(voiceField, "voice_id names a voice of another account with the vendor, which only that one can use")
+		return mediagate.Invalid(voiceField,
+			"voice_id names a voice of another account with the vendor, which only that one can use")
 	}
 	w.body.PersonaID = voice.VendorID
 	if voice.Ref.State != "" {
@@ -148,14 +154,18 @@ func newReplace(job mediagate.Job) (*wire, error) {
 	}
 	m := models[usual]
 	w := makes(job, body{
-		Action: "replace_section", Model: m.name, Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End),
+		Action: "replace_section", Model: m.name,
+		Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End),
 		Lyric: cmp.Or(p.Prompt, p.InfillLyrics), Prompt: p.InfillLyrics,
 		Title: p.Title, Style: p.Tags, StyleNegative: p.NegativeTags,
 	})
 	if err := w.on(job.Source, taskField); err != nil {
 		return nil, err
 	}
-	return w, cmp.Or(m.fits("prompt", p.Prompt, p.Tags, p.Title), vendorhttp.AtMost("infill_lyrics", p.InfillLyrics, m.lyric))
+	return w, cmp.Or(
+		m.fits("prompt", p.Prompt, p.Tags, p.Title),
+		vendorhttp.AtMost("infill_lyrics", p.InfillLyrics, m.lyric),
+	)
 }
 
 // newVoice writes a voice made from a recording. The voice's name is the external id of the job.
@@ -170,6 +180,7 @@ func newVoice(job mediagate.Job) (*wire, error) {
 		return nil, mediagate.Invalid("audio_url", "audio_url cannot be empty")
 	}
 	return &wire{
-		path: suno + personaPath, body: body{Name: cmp.Or(job.ExternalID, "voice")}, upload: p.AudioURL, field: "audio_url",
+		path: suno + personaPath, body: body{Name: cmp.Or(job.ExternalID, "voice")},
+		upload: p.AudioURL, field: "audio_url",
 	}, nil
 }

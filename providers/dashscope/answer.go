@@ -91,7 +91,8 @@ func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
 	own := answer.Decode(r) == nil
 	return vendorhttp.Said{
 		Own: own, Done: r.Code == "" && answer.Status == http.StatusOK,
-		Meaning: meaningOf(string(r.Code)), Code: string(r.Code), RequestID: string(r.RequestID), Text: string(r.Message),
+		Meaning: meaningOf(string(r.Code)), Code: string(r.Code),
+		RequestID: string(r.RequestID), Text: string(r.Message),
 	}
 }
 

@@ -73,7 +73,8 @@ func newBaseVideo(job mediagate.Job) (*request, error) {
 		r.Input, r.Parameters, err = baseKling(b)
 	case strings.HasPrefix(job.Upstream, "vidu/"):
 		p := &viduParams{
-			Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: b.Duration, Resolution: b.Resolution, AspectRatio: b.AspectRatio,
+			Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: b.Duration,
+			Resolution: b.Resolution, AspectRatio: b.AspectRatio,
 			Seed: b.Seed, Audio: true,
 		}
 		r.Input, r.Parameters, err = p.write()
@@ -97,7 +98,9 @@ func baseKling(b vendorhttp.Base) (*klingInput, *klingParameters, error) {
 	case mode == "":
 		return nil, nil, invalid("resolution", "must be 720p or 1080p here")
 	}
-	p := &klingParams{Prompt: b.Prompt, Mode: mode, Duration: b.Duration, AspectRatio: b.AspectRatio, ImageURLs: b.ImageURLs}
+	p := &klingParams{
+		Prompt: b.Prompt, Mode: mode, Duration: b.Duration, AspectRatio: b.AspectRatio, ImageURLs: b.ImageURLs,
+	}
 	return p.write()
 }
 

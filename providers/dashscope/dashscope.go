@@ -71,7 +71,8 @@ func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Sub
 
 // send submits the job.
 func (a *Adapter) send(
-	ctx context.Context, job mediagate.Job, req *request, most time.Duration, header http.Header, read func(vendorhttp.Answer) vendorhttp.Said,
+	ctx context.Context, job mediagate.Job, req *request, most time.Duration, header http.Header,
+	read func(vendorhttp.Answer) vendorhttp.Said,
 ) error {
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: req.path, Header: header, Body: vendorhttp.JSON(req),
@@ -86,12 +87,15 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
 	case !known:
 		// KindNotFound would prove that the vendor has no such job.
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
+		return mediagate.Report{}, mediagate.Errorf(
+			mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	case ref.JobID == "":
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
 	var r reply
-	if err := a.HTTP.Ask(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID)}, r.found); err != nil {
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID),
+	}, r.found); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, r)

@@ -47,7 +47,8 @@ func Description() providers.Description {
 		"negative_prompt", "audio", "prompt_extend", "watermark", "seed",
 	}
 	kling := []string{
-		"prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio", "multi_shot", "shot_type", "multi_prompt",
+		"prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio",
+		"multi_shot", "shot_type", "multi_prompt",
 	}
 	video := func(fields []string) providers.Operation {
 		return providers.Operation{Fields: fields, Media: "video", Submit: videoTimeout, Cancel: true}
@@ -60,7 +61,8 @@ func Description() providers.Description {
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
 			opImage: {
-				Fields: []string{"prompt", "size", "resolution", "prompt_extend"}, Media: "image", Sync: true, Submit: imageTimeout,
+				Fields: []string{"prompt", "size", "resolution", "prompt_extend"},
+				Media:  "image", Sync: true, Submit: imageTimeout,
 			},
 			opBaseImage: {Fields: baseImageFields, Media: "image", Sync: true, Submit: imageTimeout, Base: true},
 

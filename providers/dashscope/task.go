@@ -32,7 +32,8 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 		return report, err
 	}
 	if r.Output.Status == absent {
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor does not know the job, or not any more")
+		return mediagate.Report{}, mediagate.Errorf(
+			mediagate.KindNotFound, "the vendor does not know the job, or not any more")
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:
@@ -52,16 +53,17 @@ func (r reply) success(marked bool) *mediagate.Outcome {
 		link = other
 	}
 	seconds := r.delivered()
-	out := &mediagate.Outcome{Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit)}
+	out := &mediagate.Outcome{
+		Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit),
+	}
 	if link != "" {
 		out.Media = []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}}
 	}
 	return out
 }
 
-// delivered returns the length of the result in seconds, or 0 if the answer does not tell. If the
-// job has a source video, the billed seconds include the seconds of the source, so they do not
-// tell.
+// delivered returns the length of the result in seconds, or 0 if it is unknown. The billed seconds
+// of a job with a source video include the source, so they do not give the length of the result.
 func (r reply) delivered() float64 {
 	switch out := r.Usage.OutputSeconds.Seconds(); {
 	case out > 0:

@@ -86,7 +86,7 @@ func (s scene) kind() string {
 	}
 }
 
-// judge returns an error if no model of Wan takes the scene.
+// judge returns an error if no model of Wan can express the scene.
 func (s scene) judge() error {
 	switch {
 	case s.last != "" && s.references() > 0:
@@ -101,7 +101,8 @@ func (s scene) judge() error {
 		case s.listed:
 			field = "image_urls"
 		}
-		return mediagate.Invalid(field, "%s: images and videos to refer to may be at most %d together", field, referencesMost)
+		return mediagate.Invalid(field,
+			"%s: images and videos to refer to may be at most %d together", field, referencesMost)
 	default:
 		return nil
 	}
@@ -177,7 +178,8 @@ func newVideo(job mediagate.Job) (*request, error) {
 	case s.first != "" && s.references() > 0:
 		return nil, invalid("image_with_roles", "may not have a first_frame beside images or videos to refer to here")
 	case kind == fromReferences && out.Duration > referencesLength:
-		return nil, invalid("duration", fmt.Sprintf("must be at most %d here with images or videos to refer to", referencesLength))
+		return nil, invalid("duration",
+			fmt.Sprintf("must be at most %d here with images or videos to refer to", referencesLength))
 	}
 	if err := short("prompt", p.Prompt, wanPromptMost); err != nil {
 		return nil, err
@@ -220,7 +222,9 @@ func newVideoV2(job mediagate.Job) (*request, error) {
 	if s.first == "" { // otherwise the video has the ratio of its frame
 		out.Ratio = p.AspectRatio
 	}
-	return &request{Model: job.Upstream + s.kind(), Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return &request{
+		Model: job.Upstream + s.kind(), Input: in, Parameters: out, path: videoPath, marked: p.Watermark,
+	}, nil
 }
 
 // editParams are the fields of the gateway's request for a video edit.
@@ -250,7 +254,10 @@ func newEdit(job mediagate.Job) (*request, error) {
 	if len(p.VideoURLs) == 0 {
 		return nil, invalid("video_urls", "is required")
 	}
-	in := &wanInput{Prompt: p.Prompt, NegativePrompt: p.NegativePrompt, Media: []media{{Type: "video", URL: p.VideoURLs[0]}}}
+	in := &wanInput{
+		Prompt: p.Prompt, NegativePrompt: p.NegativePrompt,
+		Media: []media{{Type: "video", URL: p.VideoURLs[0]}},
+	}
 	for _, link := range p.ImageURLs {
 		in.Media = append(in.Media, media{Type: "reference_image", URL: link})
 	}

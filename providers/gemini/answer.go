@@ -47,14 +47,16 @@ const (
 	// textBytes bounds an answer without its images.
 	textBytes = 1 << 20
 	// taken, with the image's number, replaces the bytes of an image that the sink has stored.
-	// Drafts come before the final image, and the sink keeps only the last one. replaced stands for
+	// Drafts come before the final image, and the sink keeps only the last one. replaced replaces
 	// bytes that are not base64.
 	taken, replaced = "taken", "replaced"
 )
 
 // outcome reads the answer and streams each image into the sink while it arrives. HTTP 200 proves
 // no success: an answer without an image is a failure.
-func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, index int, answer *vendorhttp.Stream) (mediagate.Submission, error) {
+func (a *Adapter) outcome(
+	ctx context.Context, job mediagate.Job, index int, answer *vendorhttp.Stream,
+) (mediagate.Submission, error) {
 	var (
 		media  mediagate.Media
 		images int
@@ -93,7 +95,10 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, index int, ans
 	}}
 	if !broken && r.shows(taken+number(images)) {
 		media.Index = index
-		s.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{media}, VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit)}
+		s.Outcome = &mediagate.Outcome{
+			Succeeded: true, Media: []mediagate.Media{media},
+			VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit),
+		}
 		return s, nil
 	}
 	s.Outcome = a.failed(r)
@@ -128,7 +133,8 @@ func (r *reply) shows(image string) bool {
 // moderated lists the block and finish reasons that refuse content. The vendor does not explain the
 // other reasons, such as OTHER and IMAGE_OTHER.
 var moderated = map[vendorhttp.Text]bool{
-	"SAFETY": true, "IMAGE_SAFETY": true, "BLOCKLIST": true, "PROHIBITED_CONTENT": true, "IMAGE_PROHIBITED_CONTENT": true,
+	"SAFETY": true, "IMAGE_SAFETY": true, "BLOCKLIST": true,
+	"PROHIBITED_CONTENT": true, "IMAGE_PROHIBITED_CONTENT": true,
 	"RECITATION": true, "IMAGE_RECITATION": true, "SPII": true,
 }
 
@@ -146,7 +152,9 @@ func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 		}
 	}
 	out := &mediagate.Outcome{
-		Failure:      &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the vendor made no image", Retryable: true},
+		Failure: &mediagate.Failure{
+			Code: mediagate.CodeGenerationFailed, Message: "the vendor made no image", Retryable: true,
+		},
 		VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit),
 	}
 	if blocked || moderated[reason] { // the vendor blocks a prompt only for its content

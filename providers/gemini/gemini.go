@@ -106,7 +106,9 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 }
 
 // generate makes one call, for the image with this index.
-func (a *Adapter) generate(ctx context.Context, job mediagate.Job, index int, body vendorhttp.Body) (mediagate.Submission, error) {
+func (a *Adapter) generate(
+	ctx context.Context, job mediagate.Job, index int, body vendorhttp.Body,
+) (mediagate.Submission, error) {
 	answer, err := a.HTTP.Stream(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent",
 		Body:       body,

@@ -17,14 +17,14 @@ type images struct {
 	mu     sync.Mutex
 	open   int                     // calls that have not ended
 	media  []mediagate.Media       // the images that have arrived
-	ref    mediagate.JobRef        // of the first call that succeeded
+	ref    mediagate.JobRef        // the reference of the first call that succeeded
 	failed []mediagate.Submission  // calls that the vendor answered without an image
 	errs   []error                 // calls that were refused or lost
-	charge *mediagate.VendorCharge // of all calls that the vendor answered
+	charge *mediagate.VendorCharge // the sum over all calls that the vendor answered
 }
 
-// add takes the result of one call. While others are open it records the images that have
-// come, for the case that this process dies before the last one.
+// add takes the result of one call. While other calls are open it records the images that have
+// arrived, in case this process dies before the last call ends.
 func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,14 +50,16 @@ func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 	}
 }
 
-// success is the job with the images that have come, in the order of their indexes.
+// success returns a success with the images that have arrived, in the order of their indexes.
 func (m *images) success() mediagate.Submission {
-	made := mediagate.Outcome{Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media), VendorText: m.missing()}
+	made := mediagate.Outcome{
+		Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media), VendorText: m.missing(),
+	}
 	slices.SortFunc(made.Media, func(a, b mediagate.Media) int { return a.Index - b.Index })
 	return mediagate.Submission{Ref: m.ref, Outcome: &made}
 }
 
-// missing tells operators why images did not come.
+// missing returns the reasons why images are missing, for operators. It returns "" if none is.
 func (m *images) missing() string {
 	var why []string
 	for _, err := range m.errs {

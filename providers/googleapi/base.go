@@ -31,7 +31,8 @@ func DecodeBase(job mediagate.Job, fields []string) (*Video, error) {
 	}
 	sound := true
 	v := &Video{
-		Prompt: b.Prompt, Duration: b.Duration, AspectRatio: b.AspectRatio, Resolution: b.Resolution, Seed: b.Seed, GenerateAudio: &sound,
+		Prompt: b.Prompt, Duration: b.Duration, AspectRatio: b.AspectRatio, Resolution: b.Resolution,
+		Seed: b.Seed, GenerateAudio: &sound,
 	}
 	for i, frame := range []*string{&v.FirstFrame, &v.LastFrame} {
 		if i < len(b.ImageURLs) {

@@ -35,7 +35,8 @@ func NameOf(owner, id string) string { return owner + "/operations/" + id }
 func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (mediagate.Report, error) {
 	report := mediagate.Report{Ref: ref, State: mediagate.JobRunning, Percent: -1, Named: true}
 	if _, id, ok := o.Parts(); !ok || id != ref.JobID {
-		return report, mediagate.Errorf(mediagate.KindTransient, "the answer is about no operation, or about another one")
+		return report, mediagate.Errorf(
+			mediagate.KindTransient, "the answer is about no operation, or about another one")
 	}
 	switch {
 	case o.Done == nil, *o.Done == "false":
@@ -65,7 +66,9 @@ func (s Status) outcome(client *vendorhttp.Client) *mediagate.Outcome {
 
 // policy matches the words of a refusal of content. Veo gives it the same code as a bad argument.
 // The words come from secondary sources.
-var policy = regexp.MustCompile(`(?i)responsible ai|usage guidelines|content polic|safety|sensitive words|support codes?:`)
+var policy = regexp.MustCompile(
+	`(?i)responsible ai|usage guidelines|content polic|safety|sensitive words|support codes?:`,
+)
 
 // Moderated reports whether the vendor refused the content.
 func (s Status) Moderated() bool {

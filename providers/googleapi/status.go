@@ -22,8 +22,10 @@ type Status struct {
 // names maps the codes of google.rpc to their names.
 var names = map[vendorhttp.Text]string{
 	"1": "CANCELLED", "2": "UNKNOWN", "3": "INVALID_ARGUMENT", "4": "DEADLINE_EXCEEDED", "5": "NOT_FOUND",
-	"6": "ALREADY_EXISTS", "7": "PERMISSION_DENIED", "8": "RESOURCE_EXHAUSTED", "9": "FAILED_PRECONDITION", "10": "ABORTED",
-	"11": "OUT_OF_RANGE", "12": "UNIMPLEMENTED", "13": "INTERNAL", "14": "UNAVAILABLE", "15": "DATA_LOSS", "16": "UNAUTHENTICATED",
+	"6": "ALREADY_EXISTS", "7": "PERMISSION_DENIED", "8": "RESOURCE_EXHAUSTED", "9": "FAILED_PRECONDITION",
+	"10": "ABORTED",
+	"11": "OUT_OF_RANGE", "12": "UNIMPLEMENTED", "13": "INTERNAL", "14": "UNAVAILABLE", "15": "DATA_LOSS",
+	"16": "UNAUTHENTICATED",
 }
 
 // Word returns the name of the status code, which is the key of the tables.
@@ -76,7 +78,9 @@ func read(answer vendorhttp.Answer) (s Status, own bool) {
 // said reads the error of an answer.
 func said(answer vendorhttp.Answer) (Status, vendorhttp.Said) {
 	status, own := read(answer)
-	return status, vendorhttp.Said{Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message)}
+	return status, vendorhttp.Said{
+		Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message),
+	}
 }
 
 // SubmitError returns the error for an answer to a submission that did not accept the job. Only a

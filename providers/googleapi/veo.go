@@ -92,7 +92,8 @@ type VideoParameters struct {
 func (v *Video) Parameters() VideoParameters {
 	return VideoParameters{
 		SampleCount: v.SampleCount, DurationSeconds: v.Duration, AspectRatio: v.AspectRatio,
-		Resolution: strings.ToLower(v.Resolution), NegativePrompt: v.NegativePrompt, PersonGeneration: persons[v.PersonGeneration],
+		Resolution: strings.ToLower(v.Resolution), NegativePrompt: v.NegativePrompt,
+		PersonGeneration: persons[v.PersonGeneration],
 	}
 }
 
@@ -146,7 +147,9 @@ type Filtered struct {
 // OfferVideos completes the report on an operation that ended without an error. The job succeeds
 // with the media, and fails if the vendor withheld all videos. Withheld videos are not part of
 // media. whole says that every other video has its file.
-func OfferVideos(client *vendorhttp.Client, report *mediagate.Report, media []mediagate.Media, whole bool, held Filtered) {
+func OfferVideos(
+	client *vendorhttp.Client, report *mediagate.Report, media []mediagate.Media, whole bool, held Filtered,
+) {
 	if out := held.refusal(client); len(media) == 0 && out != nil {
 		report.State, report.Outcome = mediagate.JobFailed, out
 		return
@@ -159,7 +162,9 @@ func (f Filtered) refusal(client *vendorhttp.Client) *mediagate.Outcome {
 	if (f.Count == "" || f.Count == "0") && len(f.Reasons) == 0 {
 		return nil
 	}
-	out := &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}}
+	out := &mediagate.Outcome{
+		Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"},
+	}
 	for _, reason := range f.Reasons {
 		text := client.Clean(string(reason))
 		if shown := vendorhttp.English(text); shown != "" {

@@ -70,8 +70,11 @@ type Request struct {
 // client must not hold up the call.
 //
 // The document must not contain text of the client after the first image.
-func (m *Images) Request(ctx context.Context, job mediagate.Job, images []Image, document func([]Blob) any) (*Request, error) {
-	if left := job.SendBefore.Sub(m.now()); !job.SendBefore.IsZero() && left > 0 { // a job past SendBefore is refused when it is sent
+func (m *Images) Request(
+	ctx context.Context, job mediagate.Job, images []Image, document func([]Blob) any,
+) (*Request, error) {
+	// The send gate refuses a job past SendBefore, so such a job needs no limit here.
+	if left := job.SendBefore.Sub(m.now()); !job.SendBefore.IsZero() && left > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, left)
 		defer cancel()
@@ -151,7 +154,8 @@ func fetch(ctx context.Context, in mediagate.Inputs, img Image, left int64) ([]b
 	kind := http.DetectContentType(file)
 	if !slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, kind) {
 		return nil, "", &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: img.Field, Message: img.Field + " must be a PNG, JPEG or WebP image",
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: img.Field,
+			Message: img.Field + " must be a PNG, JPEG or WebP image",
 		}
 	}
 	return file, kind, nil
@@ -167,7 +171,9 @@ type share struct {
 
 func (s *share) grow(n int64) error {
 	if !s.of.take(n) {
-		return &mediagate.Error{Kind: mediagate.KindUnreached, Message: "other calls have the memory for images", Err: mediagate.ErrHeldUp}
+		return &mediagate.Error{
+			Kind: mediagate.KindUnreached, Message: "other calls have the memory for images", Err: mediagate.ErrHeldUp,
+		}
 	}
 	s.held += n
 	return nil

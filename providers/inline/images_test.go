@@ -57,7 +57,7 @@ func TestMemoryOfImages(t *testing.T) {
 		}
 		close(held)
 		for range 3 {
-			if err := <-ended; !mediagate.Is(err, mediagate.KindInvalid) { // thirty x are not an image
+			if err := <-ended; !mediagate.Is(err, mediagate.KindInvalid) { // the file is not an image
 				t.Error(err)
 			}
 		}

@@ -30,6 +30,7 @@ func readBase(job mediagate.Job, bound int) (*params, error) {
 		return nil, invalid("resolution", "must be 720p, 1080p or 4k here")
 	}
 	return &params{
-		Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: cmp.Or(b.Duration, "5"), AspectRatio: b.AspectRatio, Mode: mode, bound: bound,
+		Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: cmp.Or(b.Duration, "5"), AspectRatio: b.AspectRatio,
+		Mode: mode, bound: bound,
 	}, nil
 }

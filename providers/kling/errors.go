@@ -58,7 +58,8 @@ func said(h *head) vendorhttp.Said {
 		return vendorhttp.Said{}
 	}
 	return vendorhttp.Said{
-		Own: true, Meaning: meanings[h.Code], Code: string(h.Code), RequestID: string(h.RequestID), Text: string(h.Message),
+		Own: true, Meaning: meanings[h.Code], Code: string(h.Code),
+		RequestID: string(h.RequestID), Text: string(h.Message),
 	}
 }
 
@@ -90,9 +91,9 @@ func found(answer vendorhttp.Answer, h *head) vendorhttp.Said {
 }
 
 // absent reports whether the answer says that there is no such job. Callers take that as proof when
-// they look for a lost submission, so absent accepts few answers. The older endpoints use the code
-// of a bad value, and only the text tells. The code 1202, an unknown method, may mean a wrong
-// address.
+// they look for a lost submission, so absent accepts few answers. The older endpoints say it with
+// the code of a bad value, so absent also checks the text. It does not accept 1202, an unknown
+// method, which may mean a wrong address.
 func absent(env *head) bool {
 	switch env.Code {
 	case "1203":
@@ -113,14 +114,17 @@ func duplicate(env *head) bool {
 		return false
 	}
 	text := strings.ToLower(string(env.Message))
-	taken := contains(text, "exist", "duplicat", "unique", "repeat", "already", "been used", "in use", "重复", "已存在", "唯一")
-	return contains(text, "already exist", "已存在", "duplicat", "重复") || taken && contains(text, "external_task_id", "external task id", "externaltaskid")
+	taken := contains(text,
+		"exist", "duplicat", "unique", "repeat", "already", "been used", "in use", "重复", "已存在", "唯一")
+	return contains(text, "already exist", "已存在", "duplicat", "重复") ||
+		taken && contains(text, "external_task_id", "external task id", "externaltaskid")
 }
 
 // moderationWords appear in the text of a job that failed a content check. A failed job has a text
 // but no code.
 var moderationWords = []string{
-	"risk control", "sensitive", "violat", "content policy", "platform policy", "usage policy", "content security", "moderation", "prohibited",
+	"risk control", "sensitive", "violat", "content policy", "platform policy", "usage policy",
+	"content security", "moderation", "prohibited",
 	"inappropriate", "illegal content", "unsafe", "nsfw", "content review",
 	"敏感", "违规", "审核", "风控", "违反", "不合规",
 }

@@ -55,7 +55,9 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 		BaseURL: base,
 		Secrets: []mediagate.Secret{keys.access, keys.secret, keys.api},
 	}, opt)
-	a := &Adapter{http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: has("api_key")}
+	a := &Adapter{
+		http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: has("api_key"),
+	}
 	if generation == generationV2 {
 		return &batching{a}, nil
 	}
@@ -140,7 +142,8 @@ func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (med
 	places := a.places(ref)
 	if len(places) == 0 {
 		// KindNotFound would prove that the vendor has no such job.
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
+		return mediagate.Report{}, mediagate.Errorf(
+			mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	}
 	var absent error
 	for _, at := range places {

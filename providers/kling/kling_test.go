@@ -24,7 +24,7 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ref      mediagate.JobRef
 		replies  []providertest.Reply
-		kind     mediagate.Kind // 0: found
+		kind     mediagate.Kind // 0 if found
 		endpoint string
 		asked    []string
 	}{
@@ -284,8 +284,8 @@ func TestFieldsThatAnOperationLacks(t *testing.T) {
 		"shots in omni":             {"omni", `{"multi_shot":false}`, "multi_shot"},
 		"sound with a video":        {"omni", `{"audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "audio"},
 		"too many subjects in omni": {"omni", film + `,` + images + `,"https://a.example.com/3.png"],"element_list":[{"element_id":1},` + subject + `]}`, "element_list"},
-		"a field of nobody":         {"omni", `{"prompt":"a","cfg_scale":1}`, "cfg_scale"},
-		"a field of nobody's shots": {"video", `{"multi_prompt":[{"camera":"left"}]}`, "camera"},
+		"an unknown field":          {"omni", `{"prompt":"a","cfg_scale":1}`, "cfg_scale"},
+		"an unknown field of shots": {"video", `{"multi_prompt":[{"camera":"left"}]}`, "camera"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,9 @@ func writeNewer(job mediagate.Job) (wire, error) {
 		return wire{}, err
 	}
 	model := cmp.Or(newerModels[job.Upstream], job.Upstream)
-	r := &newerRequest{Options: newerOptions{CallbackURL: job.CallbackURL, ExternalTaskID: job.ExternalID, WatermarkInfo: watermarkInfo{p.Watermark}}}
+	r := &newerRequest{Options: newerOptions{
+		CallbackURL: job.CallbackURL, ExternalTaskID: job.ExternalID, WatermarkInfo: watermarkInfo{p.Watermark},
+	}}
 	if r.Settings, err = p.newerSettings(model); err != nil {
 		return wire{}, err
 	}

@@ -286,8 +286,8 @@ func TestNewerWords(t *testing.T) {
 			"kling-v3", "video", `{"mode":"std","duration":5,"prompt":"<<<element_1>>> runs","image_urls":["https://a.example.com/1.png"],"element_list":[{"element_id":7}]}`,
 			"@element_1 runs", "",
 		},
-		"a mode of nobody": {"kling-v3", "video", `{"mode":"8k","duration":5,"prompt":"a"}`, "", "mode"},
-		"no duration":      {"kling-v3", "video", `{"mode":"std","prompt":"a"}`, "", "duration"},
+		"an unknown mode": {"kling-v3", "video", `{"mode":"8k","duration":5,"prompt":"a"}`, "", "mode"},
+		"no duration":     {"kling-v3", "video", `{"mode":"std","prompt":"a"}`, "", "duration"},
 		"sound and a video": {
 			"kling-video-o1", "omni", `{"mode":"std","duration":5,"prompt":"a","audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4","refer_type":"base","keep_original_sound":"no"}]}`, "", "audio",
 		},

@@ -48,7 +48,9 @@ func Description() providers.Description {
 	common := []string{"prompt", "mode", "duration", "aspect_ratio", "image_urls", "element_list", "watermark", "audio"}
 	film := slices.Concat(common, []string{"negative_prompt", "multi_shot", "shot_type", "multi_prompt"})
 	operation := func(fields []string) providers.Operation {
-		return providers.Operation{Fields: fields, Media: "video", Find: true, Batch: newerBatch, Callback: true, Submit: submitTimeout}
+		return providers.Operation{
+			Fields: fields, Media: "video", Find: true, Batch: newerBatch, Callback: true, Submit: submitTimeout,
+		}
 	}
 	base := operation(baseFields())
 	base.Base = true

@@ -227,7 +227,9 @@ func (r *request) setShots(p *params) error {
 			field := fmt.Sprintf("multi_prompt[%d].duration", i)
 			return mediagate.Invalid(field, "%s must be an integer", field)
 		}
-		r.MultiPrompt = append(r.MultiPrompt, shotItem{Index: index, Prompt: shot.Prompt, Duration: strconv.Itoa(seconds)})
+		r.MultiPrompt = append(r.MultiPrompt, shotItem{
+			Index: index, Prompt: shot.Prompt, Duration: strconv.Itoa(seconds),
+		})
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ const (
 	maxReferencesWithVideo = 4
 )
 
-// wordFrames adds to the texts what omni-video has no fields for.
+// wordFrames adds the negative prompt and the subjects by name to the texts, because omni-video has
+// no fields for them.
 func (p *params) wordFrames() error {
 	if err := p.avoid(); err != nil {
 		return err
@@ -108,7 +109,8 @@ func (p *params) referToFirst() error {
 	p.Prompt = first + p.Prompt
 	if utf8.RuneCountInString(p.Prompt) > p.bound {
 		return invalid("prompt", fmt.Sprintf(
-			"must be a string of at most %d characters, with the %s that is put in front when it refers to no item of image_urls", p.bound, first))
+			"must be a string of at most %d characters, with the %s that is put in front when it refers to no item of image_urls",
+			p.bound, first))
 	}
 	return nil
 }
@@ -131,7 +133,8 @@ func (p *params) numberSubjects(room int) ([]*subject, error) {
 	subjects := p.subjects()
 	room -= len(p.ImageURLs) + len(p.ElementList) - len(subjects)
 	if len(subjects) > 0 && room < len(subjects) {
-		return nil, invalid("element_list", "has more subjects than can be shown beside the rest: a picture of each must fit")
+		return nil, invalid("element_list",
+			"has more subjects than can be shown beside the rest: a picture of each must fit")
 	}
 	share(subjects, room)
 	n := len(p.ImageURLs)

@@ -48,7 +48,9 @@ var meanings = map[string]vendorhttp.Meaning{
 var noAccount = regexp.MustCompile(`(?i)\baccounts?\b|账号`)
 
 // refused matches the words of a refusal of content.
-var refused = regexp.MustCompile(`(?i)banned prompt|moderat|content polic|community (guidelines|standards)|violat|sensitive|image denied|敏感|违规|违禁|审核`)
+var refused = regexp.MustCompile(
+	`(?i)banned prompt|moderat|content polic|community (guidelines|standards)|violat|sensitive|image denied|敏感|违规|违禁|审核`,
+)
 
 // accepted returns the job's id from the answer to a submission. An action whose answer has the id
 // of the earlier job has made no job, so that is a KindInvalid.
@@ -59,7 +61,9 @@ func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string,
 	if own && fine && job.Operation == opAction && id == job.Source.Ref.JobID {
 		return "", mediagate.Invalid("custom_id", "custom_id %s makes no picture", mediagate.Quote(job.Source.Button))
 	}
-	said := vendorhttp.Said{Own: own, Done: fine && id != "", Meaning: r.meaning(job), Code: string(r.Code), Text: string(r.Description)}
+	said := vendorhttp.Said{
+		Own: own, Done: fine && id != "", Meaning: r.meaning(job), Code: string(r.Code), Text: string(r.Description),
+	}
 	if word := string(r.Properties.BannedWord); said.Meaning.Kind == mediagate.KindModerated && word != "" {
 		said.Text = "the prompt holds a word that is not allowed: " + word
 	}
@@ -99,7 +103,8 @@ func (a *Adapter) readError(answer vendorhttp.Answer) error {
 		v.Kind = mediagate.KindThrottled
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && !markup(answer.Body):
 		v.Kind = mediagate.KindCredentials // the body is empty or plain text
-	case own && r.Code == codeMissing && status < http.StatusInternalServerError && !noAccount.MatchString(string(r.Description)):
+	case own && r.Code == codeMissing && status < http.StatusInternalServerError &&
+		!noAccount.MatchString(string(r.Description)):
 		v.Kind = mediagate.KindNotFound
 	}
 	return a.http.Refuse(v, answer, string(r.Code), "", string(r.Description))
@@ -174,7 +179,8 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	}
 	report.Percent = percent(t.Progress)
 	if report.State == mediagate.JobWaiting && ref.Operation == opModal {
-		report.State = mediagate.JobQueued // the modal has arrived; the status stays MODAL until the job leaves the queue
+		// The modal has arrived. The status stays MODAL until the job leaves the queue.
+		report.State = mediagate.JobQueued
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:

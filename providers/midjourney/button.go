@@ -36,7 +36,8 @@ var foreign = []string{
 
 // pressable reports whether the adapter can press the button.
 func pressable(customID string) bool {
-	return customID != "" && !slices.ContainsFunc(foreign, func(p string) bool { return strings.HasPrefix(customID, p) })
+	return customID != "" &&
+		!slices.ContainsFunc(foreign, func(p string) bool { return strings.HasPrefix(customID, p) })
 }
 
 // buttons returns the buttons that clients see: those that can be pressed, each with a label.
@@ -78,7 +79,8 @@ func classicButtons(id string) []mediagate.Button {
 	for _, kind := range []string{upsample, variation} {
 		for i := 1; i <= 4; i++ {
 			out = append(out, mediagate.Button{
-				CustomID: fmt.Sprintf("MJ::JOB::%s::%d::%s", kind, i, id), Label: strings.ToUpper(kind[:1]) + strconv.Itoa(i),
+				CustomID: fmt.Sprintf("MJ::JOB::%s::%d::%s", kind, i, id),
+				Label:    strings.ToUpper(kind[:1]) + strconv.Itoa(i),
 			})
 		}
 	}

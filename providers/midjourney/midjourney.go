@@ -40,7 +40,8 @@ const (
 // fields holds the fields of the canonical request that each operation takes.
 var fields = map[string][]string{
 	opImagine: {
-		"prompt", "image_urls", "speed", "size", "version", "seed", "negative_prompt", "stylize", "chaos", "weird", "tile",
+		"prompt", "image_urls", "speed", "size", "version", "seed", "negative_prompt",
+		"stylize", "chaos", "weird", "tile",
 	},
 	opAction:   {"speed"},
 	opModal:    {"prompt", "mask_url", "speed"},
@@ -135,7 +136,9 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	return mediagate.Submission{Ref: mediagate.JobRef{JobID: id, ExternalID: job.ExternalID, Operation: job.Operation}}, nil
+	return mediagate.Submission{
+		Ref: mediagate.JobRef{JobID: id, ExternalID: job.ExternalID, Operation: job.Operation},
+	}, nil
 }
 
 // Poll asks for a job by the vendor's id.
@@ -143,7 +146,9 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.http.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/mj/task/" + url.PathEscape(ref.JobID) + "/fetch"})
+	answer, err := a.http.Do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: "/mj/task/" + url.PathEscape(ref.JobID) + "/fetch",
+	})
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -164,7 +169,8 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 		ids[i] = ref.JobID
 	}
 	answer, err := a.http.Do(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: "/mj/task/list-by-condition", Body: vendorhttp.JSON(map[string][]string{"ids": ids}),
+		Effect: vendorhttp.Reads, Path: "/mj/task/list-by-condition",
+		Body:   vendorhttp.JSON(map[string][]string{"ids": ids}),
 		Limits: vendorhttp.Limits{Bytes: batchBytes},
 	})
 	if err != nil {
