@@ -38,8 +38,8 @@ type script struct {
 	credential string            // the credential that has variants; empty if there are none
 	jobs       []act             // sent one after the other; the first prompt takes directives
 
-	broken   mediagate.FailureCode // the code for an internal error at submit; empty means CodeSubmissionUnknown
-	refused  mediagate.FailureCode // the code of a job that fails later; empty means CodeGenerationFailed
+	broken   mediagate.FailureCode // the failure of an internal error at submit; default: CodeSubmissionUnknown
+	refused  mediagate.FailureCode // the failure of a job that fails later; default: CodeGenerationFailed
 	running  bool                  // the vendor reports a queued job as running
 	yielding bool                  // a job can also be stopped while it runs, or after it was stopped
 }
@@ -245,7 +245,7 @@ func (s script) start(t *testing.T) *customer {
 	return s.customer(t, box, "")
 }
 
-// customer returns a customer whose credential ends with suffix; see Accounts in the sandbox.
+// customer returns a customer whose credential ends with suffix; see the kernel's Accounts.
 func (s script) customer(t *testing.T, box *sandboxtest.Sandbox, suffix string) *customer {
 	t.Helper()
 	at := slices.IndexFunc(sandbox.DefaultAccounts(), func(a sandbox.Account) bool { return a.Provider == s.provider })
@@ -423,7 +423,7 @@ func TestLives(t *testing.T) {
 				if a.waits || end.outcome == nil || !end.outcome.Succeeded {
 					t.Fatalf("%s: %+v", a.operation, end.outcome)
 				}
-				c.box.Clock.Advance(time.Second) // the file of a synchronous call exists only when the time of its job is over
+				c.box.Clock.Advance(time.Second) // a synchronous file exists when its job is over
 				var names []string
 				for _, m := range end.outcome.Media {
 					c.download(t, sub.Ref, m)

@@ -54,7 +54,7 @@ func (t task) buttons() []mediagate.Button {
 var classicPattern = regexp.MustCompile(`^MJ::JOB::(upsample|variation|reroll)::([0-9])::`)
 
 // classic reads a button that both dialects have. It returns the action and the number of the
-// picture, from 1 to 4.
+// picture, from 1 to 4, or 0 for a reroll, which concerns all four.
 func classic(customID string) (action string, index int, ok bool) {
 	m := classicPattern.FindStringSubmatch(customID)
 	if m == nil {
