@@ -12,7 +12,7 @@ import (
 // PublicURL is the vendor's host.
 const PublicURL = "https://api.acedata.cloud"
 
-// The operations.
+// The names of the operations.
 const (
 	opSong        = "song"
 	opRemaster    = "remaster"
@@ -24,7 +24,7 @@ const (
 	opFlowReplace = "flow_replace"
 )
 
-// The two APIs.
+// The paths of the vendor's two APIs.
 const (
 	suno     = "/suno"
 	producer = "/producer"
@@ -38,21 +38,21 @@ const (
 )
 
 const (
-	// submitTimeout bounds the call that makes the job.
+	// submitTimeout bounds the call that starts a job.
 	submitTimeout = 30 * time.Second
-	// uploadTimeout bounds an upload: the vendor fetches the file meanwhile.
+	// uploadTimeout bounds an upload. The vendor fetches the file during the call.
 	uploadTimeout = 45 * time.Second
-	// batch is how many jobs one question may name. The vendor states no bound.
+	// batch is the most jobs that one call asks for. The vendor documents no limit.
 	batch = 50
 )
 
-// apis tells which of the two an operation belongs to.
+// apis maps each operation to the API that serves it.
 var apis = map[string]string{
 	opSong: suno, opRemaster: suno, opStems: suno, opReplace: suno, opVoice: suno,
 	opFlowSong: producer, opFlowStems: producer, opFlowReplace: producer,
 }
 
-// Description is what the adapter says of itself.
+// Description describes the adapter: its credentials and its operations.
 func Description() providers.Description {
 	made := func(fields ...string) providers.Operation {
 		return providers.Operation{Fields: fields, Media: "audio", Submit: submitTimeout, Batch: batch, Callback: true}
@@ -63,7 +63,7 @@ func Description() providers.Description {
 		return op
 	}
 	song := made(songFields...)
-	song.Source = true // a voice, which is never uploaded
+	song.Source = true // a voice; the adapter never uploads one
 	return providers.Description{
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
@@ -72,7 +72,8 @@ func Description() providers.Description {
 			opStems:    follows(),
 			opReplace:  follows(replaceFields...),
 			opVoice: {
-				Fields: []string{"audio_url"}, Media: "audio", Sync: true, Uploads: true, Submit: uploadTimeout + submitTimeout,
+				Fields: []string{"audio_url"}, Media: "audio", Sync: true,
+				Uploads: true, Submit: uploadTimeout + submitTimeout,
 			},
 			opFlowSong:    made(flowSongFields...),
 			opFlowStems:   follows(),
@@ -81,12 +82,12 @@ func Description() providers.Description {
 	}
 }
 
-// Adapter speaks to one account. It is safe for concurrent use.
+// Adapter calls one vendor account. It is safe for concurrent use.
 type Adapter struct {
 	vendorhttp.Keyed
 }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name the channel and the field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ")
 	if err != nil {
@@ -101,8 +102,8 @@ func Supports(job mediagate.Job, _ map[string]string) error {
 	return err
 }
 
-// Submit sends the job once, after the upload that it may need;
-// providers.Provider says which kinds it returns.
+// Submit uploads the source file if the job needs it, then submits the job once. providers.Provider
+// lists the kinds of its errors.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	w, err := write(job)
 	if err != nil {
@@ -127,8 +128,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	return mediagate.Submission{Ref: ref}, nil
 }
 
-// submitVoice makes a voice of an uploaded song: the answer brings its id.
-func (a *Adapter) submitVoice(ctx context.Context, job mediagate.Job, w *wire, ref mediagate.JobRef) (mediagate.Submission, error) {
+// submitVoice makes a voice from an uploaded song. The answer holds the id of the voice, so the
+// submission ends the job.
+func (a *Adapter) submitVoice(
+	ctx context.Context, job mediagate.Job, w *wire, ref mediagate.JobRef,
+) (mediagate.Submission, error) {
 	var created reply
 	if err := a.send(ctx, job, w, created.madeVoice); err != nil {
 		return mediagate.Submission{}, err
@@ -139,17 +143,18 @@ func (a *Adapter) submitVoice(ctx context.Context, job mediagate.Job, w *wire, r
 	}}, nil
 }
 
-// send makes the call that submits.
-func (a *Adapter) send(ctx context.Context, job mediagate.Job, w *wire, read func(vendorhttp.Answer) vendorhttp.Said) error {
+// send submits the job.
+func (a *Adapter) send(
+	ctx context.Context, job mediagate.Job, w *wire, read func(vendorhttp.Answer) vendorhttp.Said,
+) error {
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(w.body),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
 	}, read)
 }
 
-// upload hands a file over by its link, and returns the vendor's id of it. Its
-// errors say that nothing was submitted; field is what they name where the file
-// is at fault.
+// upload makes the vendor fetch the file behind link, and returns the vendor's id of the file. Its
+// errors prove that nothing was submitted. An error about the file names field.
 func (a *Adapter) upload(ctx context.Context, api, link, field string) (string, error) {
 	var uploaded reply
 	err := a.HTTP.Ask(ctx, vendorhttp.Call{
@@ -163,7 +168,7 @@ func (a *Adapter) upload(ctx context.Context, api, link, field string) (string, 
 	return uploaded.object().AudioID.ID(), vendorhttp.BeforeSubmission(err)
 }
 
-// Poll asks for a job by the vendor's id.
+// Poll asks for one job by the vendor's id.
 func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
@@ -197,17 +202,20 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 	return answers, nil
 }
 
-// ask asks about jobs, of the API that made the one of ref.
-func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, question any, read func(vendorhttp.Answer) vendorhttp.Said) error {
+// ask sends a query about jobs to the API that made the job of ref.
+func (a *Adapter) ask(
+	ctx context.Context, ref mediagate.JobRef, question any, read func(vendorhttp.Answer) vendorhttp.Said,
+) error {
 	api, ok := apis[ref.Operation]
 	if !ok {
-		// Not KindNotFound, which would prove that there is no job.
+		// KindNotFound would prove that the vendor has no such job.
 		return mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	}
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: api + tasksPath, Body: vendorhttp.JSON(question), Limits: vendorhttp.Limits{Bytes: answerBytes},
+		Effect: vendorhttp.Reads, Path: api + tasksPath, Body: vendorhttp.JSON(question),
+		Limits: vendorhttp.Limits{Bytes: answerBytes},
 	}, read)
 }
 
-// answerBytes is room for the songs of a whole batch with their lyrics.
+// answerBytes bounds an answer. It leaves room for the songs of a whole batch with their lyrics.
 const answerBytes = 4 << 20

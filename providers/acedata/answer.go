@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// reply is the vendor's answer to a call that makes something, and its envelope
-// of errors.
+// reply is the vendor's answer to a call that makes something. Errors of all calls have the same
+// envelope.
 type reply struct {
 	Success vendorhttp.Text `json:"success"`
 	TaskID  vendorhttp.Text `json:"task_id"`
@@ -25,17 +25,17 @@ type fault struct {
 	Message vendorhttp.Text `json:"message"`
 }
 
-// object is what came of an upload or a voice.
+// object returns the ids in the data of an upload or a voice.
 func (r *reply) object() (o struct {
 	AudioID   vendorhttp.Text `json:"audio_id"`
 	PersonaID vendorhttp.Text `json:"persona_id"`
 },
 ) {
-	_ = vendorhttp.Answer{Body: r.Data}.Decode(&o) // what is no object has no id
+	_ = vendorhttp.Answer{Body: r.Data}.Decode(&o) // data that is not an object has no ids
 	return o
 }
 
-// task is a job as a question shows it.
+// task is the vendor's record of a job.
 type task struct {
 	ID       vendorhttp.Text `json:"id"`
 	State    vendorhttp.Text `json:"state"` // may be empty
@@ -43,7 +43,7 @@ type task struct {
 	Response *response       `json:"response"`
 }
 
-// response is what a task has brought so far.
+// response holds the results that a task has so far.
 type response struct {
 	Success vendorhttp.Text `json:"success"`
 	TaskID  vendorhttp.Text `json:"task_id"`
@@ -51,7 +51,7 @@ type response struct {
 	Error   fault           `json:"error"`
 }
 
-// found reads the answer to a question about one task.
+// found reads the answer to a query for one task.
 func (t *task) found(answer vendorhttp.Answer) vendorhttp.Said {
 	own := answer.Decode(t) == nil
 	if tells := t.id() != "" || t.State != "" || t.Response != nil; own && tells && answer.Status == http.StatusOK {
@@ -60,7 +60,7 @@ func (t *task) found(answer vendorhttp.Answer) vendorhttp.Said {
 	return new(reply).unknown(answer)
 }
 
-// list is the answer to a question about several tasks.
+// list is the answer to a query for several tasks.
 type list struct {
 	Items []task `json:"items"`
 }
@@ -79,7 +79,7 @@ func (t task) id() string {
 	return t.Response.TaskID.ID()
 }
 
-// states is the vocabulary of tasks and of the songs in them.
+// states maps the vendor's words for tasks, and for the songs in them.
 var states = map[string]mediagate.JobState{
 	"pending":    mediagate.JobQueued,
 	"processing": mediagate.JobRunning,
@@ -92,9 +92,9 @@ var states = map[string]mediagate.JobState{
 	"canceled":   mediagate.JobFailed,
 }
 
-// state is how far a task has come, and the word that says so. Its own word
-// rules; where it has none its response does, in which the songs must have come
-// to their ends.
+// state returns the job's state and the vendor's word for it. A word for anything but success
+// decides alone. If State is empty or says success, the response decides, and a job has succeeded
+// only when all its songs have ended.
 func (t task) state() (mediagate.JobState, vendorhttp.Text) {
 	if own, known := states[string(t.State)]; t.State != "" && (!known || own != mediagate.JobSucceeded) {
 		if !known {
@@ -104,7 +104,7 @@ func (t task) state() (mediagate.JobState, vendorhttp.Text) {
 	}
 	switch r := t.Response; {
 	case r == nil && len(t.Request) > 0 && string(t.Request) != "null" && t.State == "":
-		return mediagate.JobRunning, "" // the vendor has it, and nothing to tell yet
+		return mediagate.JobRunning, "" // the vendor has accepted the task and reports nothing yet
 	case r == nil:
 		return mediagate.JobUnknown, t.State
 	case r.Success == "false":
@@ -116,12 +116,12 @@ func (t task) state() (mediagate.JobState, vendorhttp.Text) {
 	}
 }
 
-// songs is the state that the songs of a task have together: where all of them
-// were lost, it failed.
+// songs returns the joint state of a task's songs. The task has failed only if every song has
+// failed.
 func songs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.Text) {
 	lost := 0
 	for _, c := range clips {
-		if c.State == "" { // of an answer of the older shape
+		if c.State == "" { // the older shape of the answer has no state
 			continue
 		}
 		switch state, known := states[string(c.State)]; {
@@ -140,7 +140,7 @@ func songs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.T
 	return mediagate.JobSucceeded, word
 }
 
-// report translates a task.
+// report translates a task into a report.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
 	state, word := t.state()
 	report, err := a.HTTP.Report(ref, vendorhttp.Text(t.id()), states, word)
@@ -162,7 +162,8 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	return report, nil
 }
 
-// percent is how far the slowest song is, where all of them say so.
+// percent returns the progress of the slowest song, 99 at most. It returns -1 unless every song has
+// a progress.
 func percent(clips []clip) int {
 	least := -1
 	for _, c := range clips {

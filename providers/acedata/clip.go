@@ -9,8 +9,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// clip is a song, or a track of one, as either API shows it. Numbers may be
-// texts.
+// clip is a song, or one track of a song, in the shape of either API. Numbers may be strings.
 type clip struct {
 	ID        vendorhttp.Text `json:"id"`
 	Title     vendorhttp.Text `json:"title"`
@@ -23,19 +22,19 @@ type clip struct {
 	Audio     vendorhttp.Text `json:"audio_url"`
 	Image     vendorhttp.Text `json:"image_url"`
 	Video     vendorhttp.Text `json:"video_url"`
-	// Of the native shape of a song of /producer, where it is passed through.
+	// These belong to the native shape of a /producer song, which the vendor may pass through.
 	LyricsID vendorhttp.Text `json:"lyrics_id"`
 	Timing   [][2]float64    `json:"lyrics_timing_markers"`
 	WAV      vendorhttp.Text `json:"wav_url"`
-	// Of a separation whose tracks come in one archive.
+	// Stems is the archive of all tracks, if a separation delivers one.
 	Stems vendorhttp.Text `json:"stems_url"`
 }
 
-// lost says that the vendor could not make the song.
+// lost reports whether the vendor failed to make the song.
 func (c clip) lost() bool { return states[string(c.State)] == mediagate.JobFailed }
 
-// success is the outcome of a job whose songs have come to their ends, and
-// whether each has its file. Those that were lost have none.
+// success returns the outcome of a job whose songs have all ended. whole reports whether every song
+// that the vendor could make has its file.
 func success(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
 	if ref.Operation == opStems || ref.Operation == opFlowStems {
 		return tracks(ref, clips)
@@ -43,7 +42,7 @@ func success(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole 
 	return songsMade(clips)
 }
 
-// songsMade is the outcome of a job that makes songs.
+// songsMade returns the outcome of a job that makes songs.
 func songsMade(clips []clip) (out *mediagate.Outcome, whole bool) {
 	out, whole = &mediagate.Outcome{Made: &mediagate.Made{}}, true
 	for i, c := range clips {
@@ -76,7 +75,7 @@ func songsMade(clips []clip) (out *mediagate.Outcome, whole bool) {
 	return out, whole
 }
 
-// tracks is the outcome of a separation: tracks, or an archive of them.
+// tracks returns the outcome of a separation: one file a track, or an archive of all tracks.
 func tracks(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
 	out, whole = &mediagate.Outcome{}, true
 	if ref.State != "" {
@@ -108,14 +107,15 @@ func tracks(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole b
 	return out, whole
 }
 
-// labels are the ends of a track's title that say what is in it: the vendor
-// writes "Title (Vocals)" and "Title - Vocals".
+// labels matches the end of a track's title that says what the track holds. The vendor writes
+// "Title (Vocals)" and "Title - Vocals".
 var (
 	labels    = regexp.MustCompile(`(?:\(([^()]+)\)|\s-\s+([^-]+))\s*$`)
 	separator = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// trackName is what is in a track, fit for the name of a file.
+// trackName returns what the track holds, as part of a file name: "Title (Backing Vocals)" gives
+// "backing-vocals".
 func trackName(title string) string {
 	m := labels.FindStringSubmatch(title)
 	if m == nil {

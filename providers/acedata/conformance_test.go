@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// These are short names for the tables below.
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
@@ -43,7 +43,7 @@ func retried(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
 	return providertest.Row{Reply: reply, Kind: kind, RetryAfter: time.Second}
 }
 
-// everyCall are the rows that mean the same for all calls.
+// everyCall adds to rows the errors that mean the same for all calls.
 func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"no_token":                row(mediagate.KindCredentials, refusal(400, "no_token", "No token specified for the request.")),
@@ -105,13 +105,13 @@ func submitRows() map[string]providertest.Row {
 	return everyCall(rows)
 }
 
-// song is one of a task's, with more fields.
+// song returns one song of a task, with more fields.
 func song(id, rest string) string {
 	return fmt.Sprintf(`{"id":%q,"title":"Holiday Wishes","image_url":"https://cdn.example.com/%s.jpeg?sig=abc","lyric":"[Verse]\nSnow","audio_url":"https://cdn.example.com/%s.mp3?sig=abc",`+
 		`"video_url":"","created_at":"2024-08-31T05:44:54.806Z","model":"chirp-v5","style":"pop"%s}`, id, id, id, rest)
 }
 
-// record is a task as a question shows it.
+// record returns a task in the answer to a query.
 func record(id, rest string) string {
 	return fmt.Sprintf(`{"_id":"66d2","id":%q,"created_at":1725083093.077%s}`, id, rest)
 }
@@ -120,10 +120,10 @@ func response(rest string) string {
 	return `,"request":{"action":"generate"},"response":{` + rest + `}`
 }
 
-// worded is a task of which the vendor says this word.
+// worded returns a task with the vendor's status word.
 func worded(id, word string) string {
 	if word == "" {
-		return fmt.Sprintf(`{"id":%q,"state":""}`, id) // neither a request nor a response
+		return fmt.Sprintf(`{"id":%q,"state":""}`, id)
 	}
 	return record(id, `,"state":`+quote(word)+response(`"success":true,"data":[`+song(clipID, `,"duration":154.44`)+`]`))
 }
@@ -150,7 +150,7 @@ func job(operation, params string, source *mediagate.Source) mediagate.Job {
 	return j
 }
 
-// jobs are one of each operation.
+// jobs returns one job of each operation.
 func jobs() map[string]mediagate.Job {
 	return map[string]mediagate.Job{
 		"song":         job("song", spring, nil),
@@ -164,7 +164,7 @@ func jobs() map[string]mediagate.Job {
 	}
 }
 
-// suiteOf is the suite whose job is of the operation.
+// suiteOf returns the suite for a job of the operation.
 func suiteOf(operation string) providertest.Suite {
 	all := jobs()
 	first := all[operation]
@@ -266,7 +266,7 @@ func TestConformance(t *testing.T) {
 
 var uploaded = plain(200, fmt.Sprintf(`{"success":true,"task_id":"058f8450","data":{"audio_id":%q,"duration":131.16}}`, uploadID))
 
-// A song of somebody else's is uploaded ahead of the submission.
+// TestUploadConformance uploads a song of another account ahead of the submission.
 func TestUploadConformance(t *testing.T) {
 	t.Parallel()
 	s := suiteOf("remaster")

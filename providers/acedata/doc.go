@@ -1,20 +1,18 @@
-// Package acedata is the adapter of AceData Cloud's music APIs, of which there
-// are two of one make: /suno for songs, remasters, stems, replaced sections and
-// voices, /producer for songs, stems and replaced sections by instruction. An
-// operation belongs to one of them, and so does each job.
+// Package acedata is the adapter of AceData Cloud's two music APIs. /suno makes songs, remasters,
+// stems, replaced sections and voices. /producer makes songs, stems and sections that an
+// instruction replaces. Each operation, and so each job, belongs to one of the two APIs.
 //
-// A song that an account made is named by its id there. One that somebody else
-// made is uploaded first, by its link; the upload makes no job and may be
-// repeated. A voice is an upload, and a persona of it, which is answered at once.
+// A request names a song of the same account by the vendor's id. The adapter uploads any other song
+// first, by its link. An upload starts no job and may be repeated. A voice takes two calls: an
+// upload, and a persona made from it, which the vendor returns at once.
 //
-// A job is found by the vendor's id only, which tells of many at once. The state
-// of a task can be empty: then its response tells, whose songs have states of
-// their own. While one of them is still being made its file is a preview, never a
-// result.
+// The vendor finds a job only by its own id, and answers for many jobs in one call. If the state of
+// a task is empty, its response decides, and each song in the response has its own state. While a
+// song is still being made, its file is a preview and never a result.
 //
-// An error has a code. What the content is refused for comes as bad_request or
-// forbidden with words that say so; the words are looked at for that only.
+// Every error has a code. A refusal of content has the code bad_request or forbidden, which other
+// errors share, so the adapter recognizes the refusal by the words of its message.
 //
-// Facts: the vendor's integration guides and its OpenAPI documents. Where they
-// are silent or contradict each other, the line says so.
+// The facts come from the vendor's integration guides and its OpenAPI documents. A comment marks
+// each place at which these are silent or contradict each other.
 package acedata

@@ -20,28 +20,30 @@ var meanings = map[string]vendorhttp.Meaning{
 	"disabled":         {Kind: mediagate.KindCredentials}, // the account
 
 	"used_up":   {Kind: mediagate.KindFunds},
-	"forbidden": {Kind: mediagate.KindForbidden}, // unless its words say more
+	"forbidden": {Kind: mediagate.KindForbidden}, // the message may say more
 
 	"no_api":              {Kind: mediagate.KindNotFound},
 	"api_not_implemented": {Kind: mediagate.KindNotFound},
-	"not_found":           {Kind: mediagate.KindNotFound}, // of a task: not documented
+	"not_found":           {Kind: mediagate.KindNotFound}, // a task; not documented
 
 	"too_many_requests": {Kind: mediagate.KindThrottled, Retry: time.Second},
 	"busy":              {Kind: mediagate.KindThrottled, Retry: time.Second},
 
-	// These prove nothing.
+	// These codes do not prove whether there is a job.
 	"api_error": {Kind: mediagate.KindAmbiguous},
 	"timeout":   {Kind: mediagate.KindAmbiguous},
 }
 
-// The words of refusals, which share their codes with others.
+// These patterns find the words of refusals that share their code with other errors.
 var (
-	refusedContent = regexp.MustCompile(`(?i)moderat|inappropriate|copyright|artist name|producer tag|matches existing work|sensitive|prohibited|violat|nsfw`)
-	malformed      = regexp.MustCompile(`(?i)malformed`)
-	outOfFunds     = regexp.MustCompile(`(?i)balance|insufficient|credits`)
+	refusedContent = regexp.MustCompile(
+		`(?i)moderat|inappropriate|copyright|artist name|producer tag|matches existing work|sensitive|prohibited|violat|nsfw`,
+	)
+	malformed  = regexp.MustCompile(`(?i)malformed`)
+	outOfFunds = regexp.MustCompile(`(?i)balance|insufficient|credits`)
 )
 
-// meaning is what an error says.
+// meaning returns the meaning of an error, by its code and its message.
 func (f fault) meaning() vendorhttp.Meaning {
 	v := meanings[string(f.Code)]
 	text := string(f.Message)
@@ -63,7 +65,7 @@ func (f fault) meaning() vendorhttp.Meaning {
 	return v
 }
 
-// said reads an answer for what it says of errors.
+// said reads the error of an answer.
 func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
 	own := answer.Decode(r) == nil
 	return vendorhttp.Said{
@@ -72,20 +74,20 @@ func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
 	}
 }
 
-// proven says that the answer states an error that proves something.
+// proven reports whether m is an error that proves something.
 func proven(m vendorhttp.Meaning) bool {
 	return m != (vendorhttp.Meaning{}) && m.Kind != mediagate.KindAmbiguous
 }
 
-// made reads the answer to a submission. An error beside the id that proves
-// nothing is the job's, and a poll tells it.
+// made reads the answer to a submission. An answer with an id may also hold an error that proves
+// nothing. Such an error belongs to the job, and a poll reports it.
 func (r *reply) made(answer vendorhttp.Answer) vendorhttp.Said {
 	said := r.said(answer)
 	said.Done = answer.Status < http.StatusMultipleChoices && r.TaskID.ID() != "" && !proven(said.Meaning)
 	return said
 }
 
-// madeVoice reads the answer to a submission that brings a voice.
+// madeVoice reads the answer to a submission that returns a voice.
 func (r *reply) madeVoice(answer vendorhttp.Answer) vendorhttp.Said {
 	said := r.said(answer)
 	named := r.object().PersonaID.ID() != "" && r.Success != "false"
@@ -93,8 +95,7 @@ func (r *reply) madeVoice(answer vendorhttp.Answer) vendorhttp.Said {
 	return said
 }
 
-// uploaded reads the answer to an upload. What is refused is refused for good;
-// nothing is made by it, so nothing is in doubt.
+// uploaded reads the answer to an upload. An upload starts no job, so every refusal is final.
 func (r *reply) uploaded(answer vendorhttp.Answer) vendorhttp.Said {
 	said := r.said(answer)
 	said.Done = answer.Status < http.StatusMultipleChoices && r.object().AudioID.ID() != "" && r.Success != "false"
@@ -105,15 +106,16 @@ func (r *reply) uploaded(answer vendorhttp.Answer) vendorhttp.Said {
 	return said
 }
 
-// unknown reads the answer to a question that tells of no job.
+// unknown reads an answer that describes no job. Only the code not_found proves that the vendor has
+// no such job.
 func (r *reply) unknown(answer vendorhttp.Answer) vendorhttp.Said {
 	said := r.said(answer)
 	said.Sure = r.Error.Code == "not_found"
 	return said
 }
 
-// failed is the outcome of a failed job, by its error. The words of a content
-// check count whatever the code.
+// failed returns the outcome of a failed job, by its error. A message about refused content counts
+// whatever the code is.
 func (a *Adapter) failed(t task) *mediagate.Outcome {
 	var f fault
 	if t.Response != nil {

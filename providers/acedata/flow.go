@@ -11,8 +11,8 @@ import (
 
 var flowSongFields = []string{"sound_prompt", "lyrics", "title", "bpm", "length", "seed"}
 
-// newFlowSong makes a song of lyrics, of a description of its sound, or both.
-// Tempo and length have no field: they are said in words.
+// newFlowSong writes a song from lyrics, a description of its sound, or both. The vendor has no
+// fields for tempo and length, so the prompt states them, as in "90 BPM".
 func newFlowSong(job mediagate.Job) (*wire, error) {
 	var p struct {
 		SoundPrompt string      `json:"sound_prompt"`
@@ -42,7 +42,7 @@ func newFlowSong(job mediagate.Job) (*wire, error) {
 
 var flowReplaceFields = []string{"start_s", "end_s", "instruction", "title", "seed"}
 
-// newFlowReplace replaces a section as the instruction says.
+// newFlowReplace writes the replacement of a section by an instruction.
 func newFlowReplace(job mediagate.Job) (*wire, error) {
 	var p struct {
 		Start       json.Number `json:"start_s"`

@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// body is a job in the vendor's words, of either API.
+// body is the body of a request to either API.
 type body struct {
 	Action         string      `json:"action,omitempty"`
 	Model          string      `json:"model,omitempty"`
@@ -35,18 +35,18 @@ type body struct {
 	CallbackURL    string      `json:"callback_url,omitempty"`
 }
 
-// wire is a job in the vendor's words: where it is sent, and what is sent.
+// wire is a request to the vendor: its path and its body.
 type wire struct {
 	path string
 	body body
-	// upload is the link of a file that is uploaded first, whose id body then
-	// gets, and field is the one of the request that names the file.
+	// upload is the link of a file to upload before the submission; the body then takes the file's
+	// id. field is the field of the client's request that names the file.
 	upload, field string
-	state         string // of the reference
+	state         string // the State of the job's reference
 }
 
-// write writes the job. Its errors are of KindInvalid and name the field, or of
-// KindNotFound for an operation that is none.
+// write translates the job into a request. Its errors are of KindInvalid and name the field, or of
+// KindNotFound for an unknown operation.
 func write(job mediagate.Job) (*wire, error) {
 	switch job.Operation {
 	case opSong:
@@ -70,21 +70,21 @@ func write(job mediagate.Job) (*wire, error) {
 	}
 }
 
-// makes is a job of the operation's API that is asked for later.
+// makes returns the request for a job that the operation's API runs asynchronously.
 func makes(job mediagate.Job, b body) *wire {
-	b.Async, b.CallbackURL = true, job.CallbackURL // not async, the call may block for minutes
+	b.Async, b.CallbackURL = true, job.CallbackURL // a synchronous call may block for minutes
 	return &wire{path: apis[job.Operation] + audiosPath, body: b}
 }
 
-// The fields by which clients name a source.
+// The fields by which a client names a source.
 const (
 	taskField  = "task_id"
 	clipField  = "clip_id"
 	voiceField = "voice_id"
 )
 
-// on lets the job work on its source: by the vendor's id where the account made
-// it, else by an upload.
+// on sets the song that the job works on: by the vendor's id if the account made the song,
+// otherwise by an upload. field is the field of the client's request that names the song.
 func (w *wire) on(source *mediagate.Source, field string) error {
 	switch {
 	case source == nil:
@@ -96,13 +96,14 @@ func (w *wire) on(source *mediagate.Source, field string) error {
 	case source.Own:
 		return mediagate.Invalid(field, "%s names a song whose id is not known any more, and that has no file", field)
 	default:
-		return mediagate.Invalid(field, "%s names a song of another account with the vendor that has no file to go by", field)
+		return mediagate.Invalid(field,
+			"%s names a song of another account with the vendor that has no file to go by", field)
 	}
 	return nil
 }
 
-// newStems separates a song. The reference keeps the id by which clients know
-// the song.
+// newStems writes the separation of a song. The reference keeps the vendor's id of the song, by
+// which clients know it.
 func newStems(job mediagate.Job, action, field string) (*wire, error) {
 	if err := vendorhttp.DecodeParams(job.Params, &struct{}{}); err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func newStems(job mediagate.Job, action, field string) (*wire, error) {
 	return w, nil
 }
 
-// whole writes an integer without a fraction: 5.0 is 5.
+// whole writes an integer without a fraction: 5.0 becomes 5.
 func whole(n json.Number) string {
 	v, err := n.Float64()
 	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 {

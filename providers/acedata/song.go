@@ -8,13 +8,13 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// model is one of the vendor's, with its bounds in characters.
+// model is a model of the vendor and the limits of its texts, in characters.
 type model struct {
 	name                string
 	lyric, style, title int
 }
 
-// models are the vendor's by the contract's versions.
+// models maps the versions of the contract to the vendor's models.
 var models = map[string]model{
 	"v4":    {"chirp-v4", 3000, 200, 80},
 	"v4.5":  {"chirp-v4-5", 5000, 1000, 100},
@@ -23,11 +23,11 @@ var models = map[string]model{
 	"v5.5":  {"chirp-v5-5", 5000, 1000, 100},
 }
 
-// usual is the version of what takes none, the contract's default.
+// usual is the model version of operations without a version field. It is the contract's default.
 const usual = "v5"
 
-// descriptionMax bounds the prompt of a song that is not custom. The guides say
-// 500, the OpenAPI document 200.
+// descriptionMax bounds the prompt of a song that is not custom, in characters. The guides say 500,
+// and the OpenAPI document says 200.
 const descriptionMax = 500
 
 func modelOf(version string) (model, error) {
@@ -38,17 +38,22 @@ func modelOf(version string) (model, error) {
 	return m, nil
 }
 
-// fits holds the texts of a song to the model's bounds.
+// fits checks the texts of a song against the model's limits.
 func (m model) fits(lyricField, lyric, tags, title string) error {
-	return cmp.Or(vendorhttp.AtMost(lyricField, lyric, m.lyric), vendorhttp.AtMost("tags", tags, m.style), vendorhttp.AtMost("title", title, m.title))
+	return cmp.Or(
+		vendorhttp.AtMost(lyricField, lyric, m.lyric),
+		vendorhttp.AtMost("tags", tags, m.style),
+		vendorhttp.AtMost("title", title, m.title),
+	)
 }
 
 var songFields = []string{
-	"custom", "instrumental", "prompt", "title", "tags", "negative_tags", "gpt_description", "auto_lyrics", "vocal_gender",
+	"custom", "instrumental", "prompt", "title", "tags", "negative_tags", "gpt_description", "auto_lyrics",
+	"vocal_gender",
 	"style_weight", "weirdness_constraint", "audio_weight", "version",
 }
 
-// songParams are the gateway's fields of a song.
+// songParams are the fields of the gateway's request for a song.
 type songParams struct {
 	Custom         bool        `json:"custom"`
 	Instrumental   bool        `json:"instrumental"`
@@ -88,7 +93,7 @@ func newSong(job mediagate.Job) (*wire, error) {
 	b.Title, b.Style, b.StyleNegative = p.Title, p.Tags, p.NegativeTags
 	b.StyleInfluence, b.Weirdness, b.AudioWeight = p.StyleWeight, p.Weirdness, p.AudioWeight
 	if p.AutoLyrics {
-		// The vendor writes the lyrics of what they are to be about.
+		// The vendor writes the lyrics. This text says what they are about.
 		b.LyricPrompt = cmp.Or(p.Prompt, p.Title, p.Tags)
 	} else {
 		b.Lyric = p.Prompt
@@ -96,15 +101,16 @@ func newSong(job mediagate.Job) (*wire, error) {
 	return w, m.fits("prompt", p.Prompt, p.Tags, p.Title)
 }
 
-// sing lets a voice sing that the account made. The vendor also wants the
-// upload that it was made of, which the reference to it has kept; without that
-// it is asked for the voice alone.
+// sing sets the voice that sings, which the account must own. The vendor also wants the upload that
+// the voice was made from. The voice's reference keeps the id of the upload in State. Without it
+// the request names the voice alone.
 func (w *wire) sing(voice *mediagate.Source) error {
 	switch {
 	case voice == nil:
 		return nil
 	case !voice.Own || voice.VendorID == "":
-		return mediagate.Invalid(voiceField, "voice_id names a voice of another account with the vendor, which only that one can use")
+		return mediagate.Invalid(voiceField,
+			"voice_id names a voice of another account with the vendor, which only that one can use")
 	}
 	w.body.PersonaID = voice.VendorID
 	if voice.Ref.State != "" {
@@ -130,9 +136,9 @@ func newRemaster(job mediagate.Job) (*wire, error) {
 
 var replaceFields = []string{"start_s", "end_s", "infill_lyrics", "prompt", "title", "tags", "negative_tags"}
 
-// newReplace replaces a section. The vendor has the lyrics of the section as
-// its prompt, and wants lyrics that hold them: those of the whole song, or just
-// these again.
+// newReplace writes the replacement of a section. The vendor's prompt holds the lyrics of the
+// section, and its lyric must contain them. The lyric is that of the whole song if the client gives
+// it, otherwise the section's lyrics again.
 func newReplace(job mediagate.Job) (*wire, error) {
 	var p struct {
 		Start        json.Number `json:"start_s"`
@@ -148,17 +154,21 @@ func newReplace(job mediagate.Job) (*wire, error) {
 	}
 	m := models[usual]
 	w := makes(job, body{
-		Action: "replace_section", Model: m.name, Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End),
+		Action: "replace_section", Model: m.name,
+		Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End),
 		Lyric: cmp.Or(p.Prompt, p.InfillLyrics), Prompt: p.InfillLyrics,
 		Title: p.Title, Style: p.Tags, StyleNegative: p.NegativeTags,
 	})
 	if err := w.on(job.Source, taskField); err != nil {
 		return nil, err
 	}
-	return w, cmp.Or(m.fits("prompt", p.Prompt, p.Tags, p.Title), vendorhttp.AtMost("infill_lyrics", p.InfillLyrics, m.lyric))
+	return w, cmp.Or(
+		m.fits("prompt", p.Prompt, p.Tags, p.Title),
+		vendorhttp.AtMost("infill_lyrics", p.InfillLyrics, m.lyric),
+	)
 }
 
-// newVoice makes a voice of a recording, under a name that tells whose it is.
+// newVoice writes a voice made from a recording. The voice's name is the external id of the job.
 func newVoice(job mediagate.Job) (*wire, error) {
 	var p struct {
 		AudioURL string `json:"audio_url"`
@@ -170,6 +180,7 @@ func newVoice(job mediagate.Job) (*wire, error) {
 		return nil, mediagate.Invalid("audio_url", "audio_url cannot be empty")
 	}
 	return &wire{
-		path: suno + personaPath, body: body{Name: cmp.Or(job.ExternalID, "voice")}, upload: p.AudioURL, field: "audio_url",
+		path: suno + personaPath, body: body{Name: cmp.Or(job.ExternalID, "voice")},
+		upload: p.AudioURL, field: "audio_url",
 	}, nil
 }

@@ -1,6 +1,5 @@
-// Package all is the table of vendors: it opens a channel by the name of its
-// provider. Whoever needs the adapters themselves imports it; the interface is
-// the parent's.
+// Package all is the table of vendors. It opens a channel by the name of its provider. Packages
+// that need the adapters import this package; the interfaces are in package providers.
 package all
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vertex"
 )
 
-// vendors is the table of the vendors that are written in Go: one line each.
+// vendors returns the vendors that are written in Go, one a line.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
 		"acedata":    row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Supports),
@@ -40,7 +39,7 @@ func vendors() map[string]providers.Adapter {
 	}
 }
 
-// row makes one of the table of what an adapter's package exports.
+// row returns the table row for the functions that an adapter's package exports.
 func row[P providers.Provider](
 	d providers.Description, open func(mediagate.Channel, providers.Options) (P, error),
 	account func(mediagate.Channel) string, supports func(mediagate.Job, map[string]string) error,
@@ -50,21 +49,21 @@ func row[P providers.Provider](
 		Open: func(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 			p, err := open(ch, opt)
 			if err != nil {
-				return nil, err // not a typed nil in an interface
+				return nil, err // an interface with a typed nil would not equal nil
 			}
 			return p, nil
 		},
 	}
 }
 
-// Vendors is a table of vendors. The zero value has those that are built in.
+// Vendors is a table of vendors. The zero value holds the built-in vendors.
 type Vendors struct {
 	rows  map[string]providers.Adapter
-	files map[string]*declared.Vendor // of the rows that files declare
+	files map[string]*declared.Vendor // the rows that files declare
 	added []*declared.Vendor          // from a folder, in the order of their names
 }
 
-// builtin is the table without a folder. The files in it are tested, so none has a fault.
+// builtin returns the table of the built-in vendors. Tests check its files, so none has a fault.
 var builtin = sync.OnceValue(func() Vendors {
 	v := Vendors{rows: vendors(), files: map[string]*declared.Vendor{}}
 	for _, file := range declared.Builtin() {
@@ -73,15 +72,15 @@ var builtin = sync.OnceValue(func() Vendors {
 	return v
 })
 
-// Builtin is the table of the vendors that are built in.
+// Builtin returns the table of the built-in vendors.
 func Builtin() Vendors { return builtin() }
 
 func (v Vendors) add(file *declared.Vendor) {
 	v.rows[file.Name], v.files[file.Name] = file.Adapter(), file
 }
 
-// Load adds the vendors of the files in a folder to those that are built in. A file
-// replaces a built-in file of its name. The error joins all faults of all files.
+// Load returns the built-in vendors and those that the files in dir declare. A file replaces a
+// built-in file of the same name. The error joins all faults of all files.
 func Load(dir string, allow declared.Allow) (Vendors, error) {
 	files, err := declared.ReadDir(dir, allow)
 	v := Vendors{rows: maps.Clone(builtin().rows), files: maps.Clone(builtin().files), added: files}
@@ -95,7 +94,7 @@ func Load(dir string, allow declared.Allow) (Vendors, error) {
 	return v, err
 }
 
-// ReadFile reads the file of one vendor, as Load reads those of a folder.
+// ReadFile reads the file of one vendor in the way that Load reads each file of a folder.
 func ReadFile(name string, allow declared.Allow) (*declared.Vendor, error) {
 	file, err := declared.ReadFile(name, allow)
 	if err == nil && IsGo(file.Name) {
@@ -104,8 +103,8 @@ func ReadFile(name string, allow declared.Allow) (*declared.Vendor, error) {
 	return file, err
 }
 
-// IsGo reports whether the vendor of this name is built in and written in Go. A file cannot
-// replace it.
+// IsGo reports whether the vendor of this name is built in and written in Go. A file cannot replace
+// such a vendor.
 func IsGo(name string) bool {
 	_, known := vendors()[name]
 	return known
@@ -115,7 +114,7 @@ func nameTaken(file *declared.Vendor) error {
 	return file.Wrong("%s is the name of a built-in vendor that a file cannot replace", file.Name)
 }
 
-// table is the table with the built-in vendors in place of none.
+// table returns v, or the built-in vendors if v is the zero value.
 func (v Vendors) table() Vendors {
 	if v.rows == nil {
 		return builtin()
@@ -126,20 +125,20 @@ func (v Vendors) table() Vendors {
 // Known lists the names of all vendors.
 func (v Vendors) Known() []string { return slices.Sorted(maps.Keys(v.table().rows)) }
 
-// Adapter is what is known of a vendor by the name of its provider.
+// Adapter returns the adapter of the vendor with this name.
 func (v Vendors) Adapter(name string) (providers.Adapter, bool) {
 	a, ok := v.table().rows[name]
 	return a, ok
 }
 
-// File is the file that declares a vendor; nil for one that none does.
+// File returns the file that declares the vendor, or nil if no file does.
 func (v Vendors) File(name string) *declared.Vendor { return v.table().files[name] }
 
-// Added are the files that Load has read from the folder.
+// Added returns the files that Load has read from the folder.
 func (v Vendors) Added() []*declared.Vendor { return v.added }
 
-// New makes the provider of a channel. It makes no call. An error is of
-// KindInvalid; each of the problems that it joins names channel and field.
+// New returns the provider of a channel. It makes no call. Its errors are of KindInvalid and join
+// all problems. Each problem names the channel and the field.
 func (v Vendors) New(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 	a, ok := v.Adapter(ch.Provider)
 	if !ok {
@@ -149,11 +148,11 @@ func (v Vendors) New(ch mediagate.Channel, opt providers.Options) (providers.Pro
 	return a.Open(ch, opt)
 }
 
-// Fingerprint names the vendor account behind a channel without giving it
-// away. It stays the same when a channel is renamed or reaches the vendor at
-// another address. Where the channel has a label for its account, nothing else
-// counts; without one it stays the same with a new secret for the same access
-// key, and changes with another account or a new API key.
+// Fingerprint returns a name for the vendor account behind a channel that does not reveal the
+// account. It stays the same when the channel is renamed or gets another base URL. If the channel
+// has an account label, the fingerprint depends only on the provider and the label. Otherwise a new
+// secret for the same access key leaves the fingerprint unchanged, and another account or a new API
+// key changes it.
 func (v Vendors) Fingerprint(ch mediagate.Channel) string {
 	if ch.Account != "" {
 		return fingerprint("label", ch.Provider, ch.Account)
@@ -161,9 +160,9 @@ func (v Vendors) Fingerprint(ch mediagate.Channel) string {
 	return v.credentialsFingerprint(ch)
 }
 
-// Fingerprints are all by which a channel's account may be on record: that of
-// Fingerprint first, then the one that the same credentials have without a
-// label, so that a label may be given while jobs are under way.
+// Fingerprints returns all fingerprints under which a channel's account may be on record: first
+// that of Fingerprint, then, if the channel has a label, that of its credentials. So an operator
+// can add a label while jobs are under way.
 func (v Vendors) Fingerprints(ch mediagate.Channel) []string {
 	if ch.Account != "" {
 		return []string{v.Fingerprint(ch), v.credentialsFingerprint(ch)}

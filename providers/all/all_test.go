@@ -27,7 +27,8 @@ func TestNewOfUnknownProvider(t *testing.T) {
 	}
 }
 
-// A failed constructor yields no provider at all, not one that is nil inside.
+// TestNewFailsWithoutProvider checks that a failed constructor returns a nil interface, not an
+// interface that holds a nil pointer.
 func TestNewFailsWithoutProvider(t *testing.T) {
 	t.Parallel()
 	for _, name := range all.Builtin().Known() {
@@ -64,8 +65,8 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// D11: a label says whose account it is, whatever the credentials; those that
-// it was given for stay known.
+// TestFingerprintOfALabel covers D11: a label names the account whatever the credentials are. The
+// fingerprint that the credentials have without the label stays known.
 func TestFingerprintOfALabel(t *testing.T) {
 	t.Parallel()
 	channel := func(provider, label, key string) mediagate.Channel {
@@ -92,13 +93,13 @@ func TestFingerprintOfALabel(t *testing.T) {
 	if diff := cmp.Diff([]string{plain}, all.Builtin().Fingerprints(channel("dashscope", "", "K1"))); diff != "" {
 		t.Errorf("fingerprints without a label (-want +got):\n%s", diff)
 	}
-	// Rows of running gateways hold it: it must never come out otherwise.
+	// The databases of running gateways hold this value, so it must never change.
 	if want := "506f784ebf751d4be3b28870"; plain != want {
 		t.Errorf("fingerprint %s, want %s", plain, want)
 	}
 }
 
-// Each adapter passes the suite, and has golden files.
+// TestAdaptersConform checks that each adapter runs the conformance suite and has golden files.
 func TestAdaptersConform(t *testing.T) {
 	t.Parallel()
 	for _, name := range all.Builtin().Known() {
@@ -122,7 +123,8 @@ func TestAdaptersConform(t *testing.T) {
 	}
 }
 
-// Adapters know the root package and vendorhttp, and no framework.
+// TestImports checks that adapters import only packages of providers and the root package, and no
+// framework.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/mediagate/mediagate"

@@ -27,31 +27,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The sandbox is proven by the adapters that talk to it: each of these tests runs the
-// real adapter of each vendor against the vendor that the sandbox plays.
+// These tests prove the sandbox: each runs the real adapter of each vendor against the vendor that
+// the sandbox plays.
 
-// script is what one customer asks of one vendor.
+// script is the requests of one customer to one vendor.
 type script struct {
 	provider   string
-	path       string            // below the vendor's own
-	options    map[string]string // of the channel
-	credential string            // the one of which there are variants; empty: none
-	jobs       []act             // one after the other; the prompt of the first takes directives
+	path       string            // below the vendor's own path
+	options    map[string]string // the channel's options
+	credential string            // the credential that has variants; empty if there are none
+	jobs       []act             // sent one after the other; the first prompt takes directives
 
-	broken   mediagate.FailureCode // of an internal error at submit; empty: that the submission is unknown
-	refused  mediagate.FailureCode // of a job that is refused later; empty: that the generation failed
-	running  bool                  // a job that waits is not told apart from one that runs
-	yielding bool                  // a job that runs, or has been stopped, can be stopped too
+	broken   mediagate.FailureCode // the failure of an internal error at submit; default: CodeSubmissionUnknown
+	refused  mediagate.FailureCode // the failure of a job that fails later; default: CodeGenerationFailed
+	running  bool                  // the vendor reports a queued job as running
+	yielding bool                  // a job can also be stopped while it runs, or after it was stopped
 }
 
-// act is one job.
+// act is one job of a script.
 type act struct {
 	operation, upstream, params string
-	from                        int    // how many jobs before it the one stands that it works on; 0: none
-	button                      string // of that one: how its customId begins
-	ours                        bool   // it works on a song of our own instead
-	waits                       bool   // it has to be told something before it begins
-	files                       string // that are made of it, by role and name; empty: not looked at
+	from                        int    // the source is the job this many places earlier; 0 means no source
+	button                      string // the prefix of the customId of the source's button
+	ours                        bool   // the source is a song of our own instead
+	waits                       bool   // the job waits for more input before it begins
+	files                       string // the files of the result, by role and name; empty means not checked
 }
 
 const (
@@ -66,8 +66,8 @@ const (
 	plainText = `{"prompt":"snow","resolution":"1080p"}`
 )
 
-// subjects adds to a request fields, and two subjects by their names, each with more
-// pictures than there may be room for.
+// subjects adds fields to a request, and two subjects by name, each with more pictures than may
+// fit.
 func subjects(params, fields string) string {
 	named := func(name string) string {
 		link := `"https://media.example.com/` + name + `"`
@@ -223,21 +223,21 @@ func scripts() map[string]script {
 	}
 }
 
-// smallPicture keeps a request within one write. A caller that is refused at once, with
-// the rest of its request unread, may see the connection close instead of the refusal.
+// smallPicture keeps a request within one write. If the vendor refuses a call before it has read
+// the whole request, the caller may see a closed connection instead of the refusal.
 var smallPicture = providertest.Picture(64, 64)
 
 // customer is a gateway's channel to a vendor of the sandbox.
 type customer struct {
 	providers.Provider
 	box      *sandboxtest.Sandbox
-	song     string // the link to a file of our own
-	callback string // where the vendor calls back; empty: nowhere
+	song     string // the link to a song of our own
+	callback string // the address for callbacks; empty for none
 	sent     int
 }
 
-// start opens a sandbox and a customer of it. Its clock begins at the time that it is,
-// since one of the adapters makes its tokens by that.
+// start opens a sandbox and a customer of it. The sandbox's clock begins at the current time,
+// because one of the adapters signs its tokens with that time.
 func (s script) start(t *testing.T) *customer {
 	t.Helper()
 	box := sandboxtest.Open(t)
@@ -245,7 +245,7 @@ func (s script) start(t *testing.T) *customer {
 	return s.customer(t, box, "")
 }
 
-// customer is the one whose key the suffix makes: see the kernel's Accounts.
+// customer returns a customer whose credential ends with suffix; see the kernel's Accounts.
 func (s script) customer(t *testing.T, box *sandboxtest.Sandbox, suffix string) *customer {
 	t.Helper()
 	at := slices.IndexFunc(sandbox.DefaultAccounts(), func(a sandbox.Account) bool { return a.Provider == s.provider })
@@ -268,7 +268,7 @@ func (s script) customer(t *testing.T, box *sandboxtest.Sandbox, suffix string) 
 	return &customer{Provider: p, box: box, song: song.URL + "/song.mp3"}
 }
 
-// send submits the job, whose prompt has the directive, on what it works on.
+// send submits the job with its source. The directive, if there is one, goes into the prompt.
 func (c *customer) send(t *testing.T, a act, directive string, source *mediagate.Source) (mediagate.Submission, error) {
 	t.Helper()
 	if directive != "" {
@@ -294,7 +294,7 @@ func (c *customer) send(t *testing.T, a act, directive string, source *mediagate
 	return mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{file}}}, err
 }
 
-// source is what a job works on.
+// source returns the source of a job: an earlier result, or a song of our own.
 func (c *customer) source(t *testing.T, a act, before []finished) *mediagate.Source {
 	t.Helper()
 	if a.ours {
@@ -325,13 +325,13 @@ func (c *customer) source(t *testing.T, a act, before []finished) *mediagate.Sou
 	return source
 }
 
-// finished is a job that succeeded, or waits.
+// finished is a job that has succeeded, or that waits.
 type finished struct {
 	ref     mediagate.JobRef
-	outcome *mediagate.Outcome // nil: it waits
+	outcome *mediagate.Outcome // nil if the job waits
 }
 
-// await polls a job until it ends or waits, and lists the states that it had.
+// await polls a job until it ends or waits, and returns the states that the polls reported.
 func (c *customer) await(t *testing.T, ref mediagate.JobRef) (mediagate.Report, []mediagate.JobState) {
 	t.Helper()
 	var states []mediagate.JobState
@@ -346,11 +346,11 @@ func (c *customer) await(t *testing.T, ref mediagate.JobRef) (mediagate.Report, 
 		}
 		c.box.Clock.Advance(500 * time.Millisecond)
 	}
-	t.Fatalf("the job does not end: %v", states)
+	t.Fatalf("the job has not ended: %v", states)
 	return mediagate.Report{}, nil
 }
 
-// code is the failure that a submission tells at once; empty: none.
+// code returns the failure code of a submission, or "" if it has not failed.
 func code(sub mediagate.Submission, err error) mediagate.FailureCode {
 	var e *mediagate.Error
 	switch {
@@ -362,13 +362,13 @@ func code(sub mediagate.Submission, err error) mediagate.FailureCode {
 	return ""
 }
 
-// operation is what the adapter says of the script's first job.
+// operation returns the description of the script's first operation.
 func (s script) operation() providers.Operation {
 	adapter, _ := all.Builtin().Adapter(s.provider)
 	return adapter.Description.Operations[s.jobs[0].operation]
 }
 
-// Each operation of each adapter is tried.
+// TestScriptsAreWhole checks that the scripts try each operation of each adapter.
 func TestScriptsAreWhole(t *testing.T) {
 	t.Parallel()
 	tried := map[string]bool{}
@@ -387,7 +387,7 @@ func TestScriptsAreWhole(t *testing.T) {
 	}
 }
 
-// A job goes from its submission to its files, each of which can be had.
+// TestLives follows jobs from submission to success, and downloads each of their files.
 func TestLives(t *testing.T) {
 	t.Parallel()
 	for name, s := range scripts() {
@@ -423,7 +423,7 @@ func TestLives(t *testing.T) {
 				if a.waits || end.outcome == nil || !end.outcome.Succeeded {
 					t.Fatalf("%s: %+v", a.operation, end.outcome)
 				}
-				c.box.Clock.Advance(time.Second) // an image that was answered at once can be had when its time is over
+				c.box.Clock.Advance(time.Second) // a synchronous file exists when its job is over
 				var names []string
 				for _, m := range end.outcome.Media {
 					c.download(t, sub.Ref, m)
@@ -437,7 +437,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// download expects that a file can be had.
+// download checks that a file can be downloaded.
 func (c *customer) download(t *testing.T, ref mediagate.JobRef, m mediagate.Media) {
 	t.Helper()
 	var size int
@@ -468,7 +468,7 @@ func (c *customer) download(t *testing.T, ref mediagate.JobRef, m mediagate.Medi
 	}
 }
 
-// A directive fails a job in the vendor's own words.
+// TestDirectives checks that a directive in the prompt fails a job in the vendor's own way.
 func TestDirectives(t *testing.T) {
 	t.Parallel()
 	for name, s := range scripts() {
@@ -523,7 +523,8 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
-// A customer sees its own jobs, also by a new key, and has so many of them at once.
+// TestCustomers checks that a customer sees only its own jobs, also with a new key, and that its
+// limit of parallel jobs holds.
 func TestCustomers(t *testing.T) {
 	t.Parallel()
 	for name, s := range scripts() {
@@ -550,7 +551,7 @@ func TestCustomers(t *testing.T) {
 				return
 			}
 			if _, err := s.customer(t, c.box, "@one~2").Poll(t.Context(), sub.Ref); err != nil {
-				t.Errorf("by a new key: %v", err)
+				t.Errorf("with a new key: %v", err)
 			}
 			if _, err := c.Poll(t.Context(), sub.Ref); !mediagate.Is(err, mediagate.KindNotFound) {
 				t.Errorf("another customer's job: %v", err)
@@ -559,7 +560,7 @@ func TestCustomers(t *testing.T) {
 	}
 }
 
-// A vendor that knows our ids makes one job of an id, and finds it by that.
+// TestFinds checks vendors that find jobs by our id: they make one job of an id, and find it.
 func TestFinds(t *testing.T) {
 	t.Parallel()
 	for name, s := range scripts() {
@@ -591,7 +592,7 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// A job can be stopped before it runs.
+// TestStops checks that a job can be stopped before it runs.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	for name, s := range scripts() {
@@ -633,7 +634,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// Many jobs can be asked for at once.
+// TestTogether checks that one call asks for several jobs.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	for name, s := range scripts() {
@@ -671,7 +672,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// Vendors that say that they have no such model are understood.
+// TestModelsThatAreGone checks that the adapters recognize the answers for an unknown model.
 func TestModelsThatAreGone(t *testing.T) {
 	t.Parallel()
 	gone := map[string]string{
@@ -692,8 +693,8 @@ func TestModelsThatAreGone(t *testing.T) {
 	}
 }
 
-// A vendor calls back while a job is made, MiniMax only an address that answers its
-// challenge.
+// TestCallbacks checks that a vendor calls back while it makes a job. MiniMax calls only an address
+// that answers its challenge.
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	for name, s := range scripts() {
@@ -705,7 +706,7 @@ func TestCallbacks(t *testing.T) {
 			challenges := s.provider == "minimax"
 			for _, answers := range []bool{true, false} {
 				c := s.start(t)
-				calls := make(chan bool, 100) // whether it is a challenge
+				calls := make(chan bool, 100) // true for a challenge
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					body, _ := io.ReadAll(r.Body)
 					if answers {
@@ -720,9 +721,9 @@ func TestCallbacks(t *testing.T) {
 						case challenge := <-calls:
 							return challenge
 						case <-patience:
-							t.Fatal("nobody calls")
+							t.Fatal("the vendor does not call back")
 						case <-time.After(time.Millisecond):
-							c.box.Clock.Advance(100 * time.Millisecond) // as time goes
+							c.box.Clock.Advance(100 * time.Millisecond)
 						}
 					}
 				}
@@ -737,7 +738,7 @@ func TestCallbacks(t *testing.T) {
 					t.Error("challenged again")
 				}
 				if c.box.Stop(); challenges && !answers && len(calls) != 0 {
-					t.Error("told without an answer to the challenge")
+					t.Error("the vendor called an address that did not answer its challenge")
 				}
 			}
 		})

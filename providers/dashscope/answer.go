@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// reply is an answer or a refusal: the vendor puts both at the top level, and
-// the code of a failed job below output.
+// reply is an answer or a refusal. The vendor puts both at the top level, and the error of a failed
+// job below output.
 type reply struct {
 	Code      vendorhttp.Text `json:"code"`
 	Message   vendorhttp.Text `json:"message"`
@@ -20,7 +20,7 @@ type reply struct {
 		Code    vendorhttp.Text `json:"code"`
 		Message vendorhttp.Text `json:"message"`
 
-		// Of an image.
+		// These are the fields of an image.
 		Choices []struct {
 			Message struct {
 				Content []struct {
@@ -29,20 +29,20 @@ type reply struct {
 			} `json:"message"`
 		} `json:"choices"`
 
-		// Of a job.
+		// These are the fields of a job.
 		TaskID    vendorhttp.Text `json:"task_id"`
 		Status    vendorhttp.Text `json:"task_status"`
 		VideoURL  vendorhttp.Text `json:"video_url"`
 		MarkedURL vendorhttp.Text `json:"watermark_video_url"`
 	} `json:"output"`
-	Usage struct { // numbers, or texts
-		Seconds       vendorhttp.Text `json:"duration"` // those that are paid for
+	Usage struct { // numbers or strings
+		Seconds       vendorhttp.Text `json:"duration"` // the seconds that are charged
 		OutputSeconds vendorhttp.Text `json:"output_video_duration"`
 		InputSeconds  vendorhttp.Text `json:"input_video_duration"`
 	} `json:"usage"`
 }
 
-// image is the first link in the answer; the text beside it is the prompt.
+// image returns the first image link in the answer, or "". The text beside it is the prompt.
 func (r reply) image() string {
 	for _, choice := range r.Output.Choices {
 		for _, part := range choice.Message.Content {
@@ -54,10 +54,9 @@ func (r reply) image() string {
 	return ""
 }
 
-// meanings is the vendor's error table. A code is looked up whole first, then
-// by the part before its first dot: "Throttling.RateQuota" is a "Throttling".
-// The pairing of codes with HTTP statuses is not documented throughout, so
-// the code alone decides below 500.
+// meanings is the vendor's error table. meaningOf looks up the whole code first, then the part
+// before its first dot: "Throttling.RateQuota" is a "Throttling". The vendor does not document an
+// HTTP status for every code, so below 500 the code alone decides.
 var meanings = map[string]vendorhttp.Meaning{
 	"InvalidApiKey":        {Kind: mediagate.KindCredentials},
 	"invalid_api_key":      {Kind: mediagate.KindCredentials},
@@ -70,11 +69,11 @@ var meanings = map[string]vendorhttp.Meaning{
 	"InvalidParameter":     {Kind: mediagate.KindInvalid},
 	"InvalidURL":           {Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)},
 	"DataInspectionFailed": {Kind: mediagate.KindModerated},
-	// Seen in client code only.
+	// This code appears in client code only.
 	"IPInfringementSuspect": {Kind: mediagate.KindModerated},
 	"Throttling":            {Kind: mediagate.KindThrottled, Retry: time.Second},
 	"ModelUnavailable":      {Kind: mediagate.KindCapacity, Retry: time.Second},
-	// The vendor gave up in the middle: the result may be made and charged.
+	// The vendor gave up in the middle. The result may be finished and charged.
 	"InternalError":  {Kind: mediagate.KindAmbiguous},
 	"RequestTimeOut": {Kind: mediagate.KindAmbiguous},
 }
@@ -87,18 +86,17 @@ func meaningOf(code string) vendorhttp.Meaning {
 	return meanings[family]
 }
 
-// said reads an answer for what it says of errors. Below output stand those of a
-// job.
+// said reads the error at the top level of an answer. The error of a failed job is below output.
 func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
 	own := answer.Decode(r) == nil
 	return vendorhttp.Said{
 		Own: own, Done: r.Code == "" && answer.Status == http.StatusOK,
-		Meaning: meaningOf(string(r.Code)), Code: string(r.Code), RequestID: string(r.RequestID), Text: string(r.Message),
+		Meaning: meaningOf(string(r.Code)), Code: string(r.Code),
+		RequestID: string(r.RequestID), Text: string(r.Message),
 	}
 }
 
-// submitted reads the answer to a submission, whose own error may stand below
-// output, too.
+// submitted reads the answer to a submission, whose error may also be below output.
 func (r *reply) submitted(answer vendorhttp.Answer) vendorhttp.Said {
 	said := r.said(answer)
 	said.Code, said.Text = cmp.Or(said.Code, string(r.Output.Code)), cmp.Or(said.Text, string(r.Output.Message))
@@ -119,7 +117,8 @@ func (r *reply) madeJob(answer vendorhttp.Answer) vendorhttp.Said {
 	return said
 }
 
-// found reads the answer to a query. The code of a failed job is the job's.
+// found reads the answer to a query. It ignores the code below output, which is the reason of a
+// failed job.
 func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
 	said := r.said(answer)
 	said.Done = said.Done && r.Output.TaskID.ID() != ""

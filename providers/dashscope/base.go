@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// Operations that take requests of the base contract.
+// The operations for requests of the base contract.
 const (
 	opBaseImage = "base_image"
 	opBaseVideo = "base_video"
@@ -31,8 +31,8 @@ func newBaseImage(job mediagate.Job) (*request, error) {
 
 var inPixels = regexp.MustCompile(`^([0-9]{2,5})[xX*]([0-9]{2,5})$`)
 
-// decodeBaseImage reads a request of the base contract: a size is a ratio, or
-// width and height in pixels.
+// decodeBaseImage reads a request of the base contract. size is a ratio, or a width and a height in
+// pixels.
 func decodeBaseImage(job mediagate.Job) (prompt, size string, err error) {
 	b, err := vendorhttp.DecodeBase(job, baseImageFields)
 	if err != nil {
@@ -54,13 +54,12 @@ func decodeBaseImage(job mediagate.Job) (prompt, size string, err error) {
 	return b.Prompt, size, nil
 }
 
-// olderWan are Wan's models of the older protocol.
+// olderWan matches the names of Wan's models with the older protocol.
 var olderWan = regexp.MustCompile(`^wan(x|2\.[0-6](-|$))`)
 
-// newBaseVideo writes a request of the base contract as a video. The upstream's
-// name tells the protocol: those of Kling's and Vidu's models begin with their
-// makers, and what is neither is told as Wan's. What the client leaves open is
-// five seconds of 720P in 16:9.
+// newBaseVideo writes a request of the base contract as a video. The upstream's name selects the
+// protocol: names of Kling's and Vidu's models begin with the maker, and all others are Wan's. The
+// default is five seconds of 720P in 16:9.
 func newBaseVideo(job mediagate.Job) (*request, error) {
 	b, err := vendorhttp.DecodeBase(job, baseVideoFields)
 	if err != nil {
@@ -74,7 +73,8 @@ func newBaseVideo(job mediagate.Job) (*request, error) {
 		r.Input, r.Parameters, err = baseKling(b)
 	case strings.HasPrefix(job.Upstream, "vidu/"):
 		p := &viduParams{
-			Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: b.Duration, Resolution: b.Resolution, AspectRatio: b.AspectRatio,
+			Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: b.Duration,
+			Resolution: b.Resolution, AspectRatio: b.AspectRatio,
 			Seed: b.Seed, Audio: true,
 		}
 		r.Input, r.Parameters, err = p.write()
@@ -87,7 +87,7 @@ func newBaseVideo(job mediagate.Job) (*request, error) {
 	return r, nil
 }
 
-// klingModes are Kling's words for what requests call resolutions.
+// klingModes maps resolutions to Kling's modes.
 var klingModes = map[string]string{"720P": "std", "1080P": "pro"}
 
 func baseKling(b vendorhttp.Base) (*klingInput, *klingParameters, error) {
@@ -98,12 +98,14 @@ func baseKling(b vendorhttp.Base) (*klingInput, *klingParameters, error) {
 	case mode == "":
 		return nil, nil, invalid("resolution", "must be 720p or 1080p here")
 	}
-	p := &klingParams{Prompt: b.Prompt, Mode: mode, Duration: b.Duration, AspectRatio: b.AspectRatio, ImageURLs: b.ImageURLs}
+	p := &klingParams{
+		Prompt: b.Prompt, Mode: mode, Duration: b.Duration, AspectRatio: b.AspectRatio, ImageURLs: b.ImageURLs,
+	}
 	return p.write()
 }
 
-// baseWan writes a request for a model of Wan's. Images are references for those
-// whose name says so, else the first frame and the last.
+// baseWan writes a request for a model of Wan. Images are references if the model's name contains
+// -r2v, otherwise the first frame and the last.
 func baseWan(upstream string, b vendorhttp.Base) (in *wanInput, out *wanParameters, err error) {
 	older, refers := olderWan.MatchString(upstream), strings.Contains(upstream, fromReferences)
 	prompt, most := wanV2PromptMost, len(frames)
@@ -126,7 +128,7 @@ func baseWan(upstream string, b vendorhttp.Base) (in *wanInput, out *wanParamete
 	if out.Seed, err = seedOf(b.Seed); err != nil {
 		return nil, nil, err
 	}
-	framed := len(b.ImageURLs) > 0 && !refers // then the video follows its frame
+	framed := len(b.ImageURLs) > 0 && !refers // the video then has the ratio of its frame
 	if older {
 		if framed {
 			in.Image, out.Resolution = b.ImageURLs[0], b.Resolution

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// row is a short name for the tables below.
 var row = providertest.Of
 
 const externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
@@ -43,7 +43,7 @@ func content(items string) providertest.Reply {
 		`{"output":{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s}}]},"usage":{"width":1024},"request_id":"req-1"}`, items)}
 }
 
-// submitRows are those that mean the same for all submissions.
+// submitRows returns the rows that mean the same for all submissions.
 func submitRows() map[string]providertest.Row {
 	rows := map[string]providertest.Row{
 		"InvalidApiKey":         {Reply: refusal(401, "InvalidApiKey", "Invalid API-key provided."), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
@@ -141,7 +141,7 @@ func TestGolden(t *testing.T) {
 	suite().Golden(t, "testdata/*.txtar", *update)
 }
 
-// A synchronous vendor keeps nothing that could be polled.
+// TestPollFindsNothing checks that Poll finds no image job, because the vendor keeps none.
 func TestPollFindsNothing(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t)

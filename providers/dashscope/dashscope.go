@@ -10,17 +10,17 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// PublicURL is the vendor's public address outside mainland China, with its prefix.
+// PublicURL is the vendor's public address outside mainland China, with the path prefix of its API.
 const PublicURL = "https://dashscope-intl.aliyuncs.com/api/v1"
 
 const tasksPath = "/tasks/"
 
-// Adapter speaks to one account. It is safe for concurrent use.
+// Adapter calls one vendor account. It is safe for concurrent use.
 type Adapter struct {
 	vendorhttp.Keyed
 }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name the channel and the field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ")
 	if err != nil {
@@ -29,8 +29,8 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	return &Adapter{account}, nil
 }
 
-// Submit makes one image and returns its outcome, or has a video made;
-// providers.Provider says which kinds of errors it returns.
+// Submit makes one image and returns its outcome, or starts the job of a video. providers.Provider
+// lists the kinds of its errors.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	req, err := write(job)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		}
 		return imageSubmission(job, a.HTTP.ID(made.RequestID), made), nil
 	}
-	// Without the header the vendor would make the caller wait, or refuse to.
+	// Without this header the vendor runs the call synchronously or refuses it.
 	async := http.Header{"X-Dashscope-Async": {"enable"}}
 	if err := a.send(ctx, job, req, videoTimeout, async, made.madeJob); err != nil {
 		return mediagate.Submission{}, err
@@ -55,8 +55,8 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	return mediagate.Submission{Ref: ref}, nil
 }
 
-// imageSubmission is the outcome of a submission that was answered with choices:
-// the image in them, or none. The vendor keeps no job; its request id is what its
+// imageSubmission returns the submission for an answer with choices: the first image in them, or a
+// failure. The vendor keeps no job, so the reference holds the request id, which the vendor's
 // support asks for.
 func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Submission {
 	s := mediagate.Submission{
@@ -69,9 +69,10 @@ func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Sub
 	return s
 }
 
-// send makes the call that submits.
+// send submits the job.
 func (a *Adapter) send(
-	ctx context.Context, job mediagate.Job, req *request, most time.Duration, header http.Header, read func(vendorhttp.Answer) vendorhttp.Said,
+	ctx context.Context, job mediagate.Job, req *request, most time.Duration, header http.Header,
+	read func(vendorhttp.Answer) vendorhttp.Said,
 ) error {
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: req.path, Header: header, Body: vendorhttp.JSON(req),
@@ -79,26 +80,28 @@ func (a *Adapter) send(
 	}, read)
 }
 
-// Poll asks for a job by the vendor's id. There is none of an image, which
-// ends with its submission.
+// Poll asks for a job by the vendor's id. Images have no job, because they end with the submission.
 func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	switch _, known := writers[ref.Operation]; {
-	case synchronous(ref.Operation), ref.Operation == "": // as images were stored once
+	case synchronous(ref.Operation), ref.Operation == "": // rows of images once had no operation
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
 	case !known:
-		// Not KindNotFound, which would prove that there is no job.
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
+		// KindNotFound would prove that the vendor has no such job.
+		return mediagate.Report{}, mediagate.Errorf(
+			mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	case ref.JobID == "":
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
 	var r reply
-	if err := a.HTTP.Ask(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID)}, r.found); err != nil {
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID),
+	}, r.found); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, r)
 }
 
-// Cancel stops a job that is still queued. One that has begun goes on.
+// Cancel stops a job that is still queued. The vendor does not stop a job that has begun.
 func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if _, known := writers[ref.Operation]; !known || synchronous(ref.Operation) {
 		return mediagate.Errorf(mediagate.KindInvalid, "jobs of operation %q cannot be stopped", ref.Operation)

@@ -1,24 +1,23 @@
-// Package dashscope is the adapter for Alibaba's DashScope (Model Studio), which
-// serves models of its own and of others in one envelope.
+// Package dashscope is the adapter of Alibaba's DashScope (Model Studio), which serves its own
+// models and those of other makers in one envelope.
 //
-// The operation "image" is a synchronous text to image call. The answer to the
-// submission holds the file, and the vendor keeps nothing that could be asked
-// for later: when the answer is lost, so is the job, and the error says
-// KindAmbiguous. Whether to pay for another one is not decided here.
+// The operation "image" is a synchronous call that makes an image from text. The answer holds the
+// file, and the vendor keeps no job that could be polled. If the answer is lost, so is the job, and
+// the error is KindAmbiguous. The caller decides whether to pay for another one.
 //
-// All others make videos, by jobs that are asked for during 24 hours:
+// All other operations make videos. They start jobs, which the vendor remembers for 24 hours:
 //
-//   - "video": Wan's older protocol. The model is the upstream's, for text, for a
-//     first frame or for references, whichever the inputs want.
-//   - "video_v2": Wan's newer protocol, which has a last frame, and a first one
-//     beside references.
+//   - "video": Wan's older protocol. The adapter adds the kind of the inputs to the upstream's
+//     name: text, a first frame, or references.
+//   - "video_v2": Wan's newer protocol. It also takes a last frame, and a first frame beside
+//     references.
 //   - "edit": Wan's video edit.
 //   - "kling" and "kling_omni": Kling's models, without and with subjects.
-//   - "vidu": Vidu's reference to video.
-//   - "base_video": any of these protocols, by the model's name.
+//   - "vidu": Vidu's video from references.
+//   - "base_video": any of these protocols, by the name of the model.
 //
-// A job that is older, or that the account does not have, is UNKNOWN to the
-// vendor, which is KindNotFound here. No job can be found by our own id.
+// The vendor answers UNKNOWN for a job that is older or that the account does not have. The adapter
+// returns KindNotFound then. The vendor finds no job by the gateway's id.
 //
-// It imports the root package, providers and vendorhttp, nothing else of this module.
+// The package imports the root package, providers and vendorhttp, and nothing else of this module.
 package dashscope

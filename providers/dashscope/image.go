@@ -4,7 +4,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// imageParams are the gateway's own fields of an image.
+// imageParams are the fields of the gateway's request for an image.
 type imageParams struct {
 	Prompt       string `json:"prompt"`
 	Size         string `json:"size"` // a ratio
@@ -12,8 +12,7 @@ type imageParams struct {
 	PromptExtend bool   `json:"prompt_extend"`
 }
 
-// imagePixels are the sizes that the vendor is asked for, by ratio and
-// resolution.
+// imagePixels holds the pixel sizes that the request states, by ratio and resolution.
 var imagePixels = map[string]map[string]string{
 	"1:1":  {"1K": "1024*1024", "2K": "2048*2048"},
 	"4:3":  {"1K": "1152*864", "2K": "2048*1536"},
@@ -48,8 +47,8 @@ func newImage(job mediagate.Job) (*request, error) {
 	}
 	size := imagePixels[p.Size][p.Resolution]
 	if size == "" {
-		// Without one the vendor would choose, and the client would get
-		// another image than it paid for.
+		// Without a size the vendor would choose one, and the client would get another image than
+		// it pays for.
 		return nil, mediagate.Invalid("size", "size has no pixel size here")
 	}
 	return imageRequest(job, p.Prompt, imageParameters{Size: size, PromptExtend: p.PromptExtend}), nil

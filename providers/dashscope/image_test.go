@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// TestPixels is the table of output sizes of the contract.
+// TestPixels checks the contract's table of output sizes.
 func TestPixels(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[string][2]string{
@@ -39,8 +39,8 @@ func TestPixels(t *testing.T) {
 	}
 }
 
-// An answer whose choices hold no image is the end: the vendor keeps no job that
-// could be asked for again.
+// TestNoImage checks that an answer with choices but no image ends the job, because the vendor
+// keeps no job that could be polled.
 func TestNoImage(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]providertest.Reply{

@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// klingParams are the gateway's own fields of a video by Kling. There is none
-// for what a video must not show.
+// klingParams are the fields of the gateway's request for a video by Kling. The vendor takes no
+// negative prompt here.
 type klingParams struct {
 	Prompt      string      `json:"prompt"`
 	Mode        string      `json:"mode"`
@@ -27,13 +27,13 @@ type klingParams struct {
 	} `json:"multi_prompt"`
 }
 
-// klingOmniParams are those of a video with subjects.
+// klingOmniParams are the fields of a video with subjects.
 type klingOmniParams struct {
 	klingParams
 
 	ElementList []struct {
 		ElementID json.Number `json:"element_id"`
-		// What a subject has that the vendor does not know.
+		// These fields describe a subject that the vendor does not have on record.
 		Name        string   `json:"name"`
 		Description string   `json:"description"`
 		Pictures    []string `json:"element_input_urls"`
@@ -66,7 +66,7 @@ type (
 	}
 )
 
-// frames are what images are, by their order.
+// frames lists the types of the images, by their order.
 var frames = []string{"first_frame", "last_frame"}
 
 // newKling writes a video without subjects.
@@ -82,7 +82,7 @@ func newKling(job mediagate.Job) (*request, error) {
 	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
 }
 
-// newKlingOmni writes a video with subjects that the vendor knows.
+// newKlingOmni writes a video with subjects that the vendor has on record.
 func newKlingOmni(job mediagate.Job) (*request, error) {
 	p, err := decode[klingOmniParams](job)
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *klingParams) write() (*klingInput, *klingParameters, error) {
 	for i, link := range p.ImageURLs {
 		in.Media = append(in.Media, media{Type: frames[i], URL: link})
 	}
-	if len(p.ImageURLs) == 0 { // else the video follows its frame
+	if len(p.ImageURLs) == 0 { // otherwise the video has the ratio of its frame
 		out.AspectRatio = p.AspectRatio
 	}
 	if !p.MultiShot {

@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// The operations.
+// The names of the operations.
 const (
 	opImage     = "image"
 	opVideo     = "video"
@@ -25,29 +25,30 @@ const (
 )
 
 const (
-	// imageTimeout bounds a submission that lasts as long as the generation.
+	// imageTimeout bounds the submission of an image, which lasts as long as the generation.
 	imageTimeout = 150 * time.Second
-	// videoTimeout bounds the submission of a job.
+	// videoTimeout bounds a submission that starts a job.
 	videoTimeout = 30 * time.Second
 )
 
-// writers turn the request of a job into the vendor's, by operation.
+// writers holds the functions that translate the request of a job, by operation.
 var writers = map[string]func(mediagate.Job) (*request, error){
 	opImage: newImage, opVideo: newVideo, opVideoV2: newVideoV2, opEdit: newEdit,
 	opBaseImage: newBaseImage, opBaseVideo: newBaseVideo, opKling: newKling, opKlingOmni: newKlingOmni, opVidu: newVidu,
 }
 
-// synchronous says that the submission itself brings the result.
+// synchronous reports whether the answer to the submission holds the result.
 func synchronous(operation string) bool { return operation == opImage || operation == opBaseImage }
 
-// Description is what the adapter says of itself.
+// Description describes the adapter: its credentials and its operations.
 func Description() providers.Description {
 	wan := []string{
 		"prompt", "image_urls", "image_with_roles", "video_urls", "duration", "resolution", "aspect_ratio",
 		"negative_prompt", "audio", "prompt_extend", "watermark", "seed",
 	}
 	kling := []string{
-		"prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio", "multi_shot", "shot_type", "multi_prompt",
+		"prompt", "mode", "duration", "aspect_ratio", "image_urls", "watermark", "audio",
+		"multi_shot", "shot_type", "multi_prompt",
 	}
 	video := func(fields []string) providers.Operation {
 		return providers.Operation{Fields: fields, Media: "video", Submit: videoTimeout, Cancel: true}
@@ -60,7 +61,8 @@ func Description() providers.Description {
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
 			opImage: {
-				Fields: []string{"prompt", "size", "resolution", "prompt_extend"}, Media: "image", Sync: true, Submit: imageTimeout,
+				Fields: []string{"prompt", "size", "resolution", "prompt_extend"},
+				Media:  "image", Sync: true, Submit: imageTimeout,
 			},
 			opBaseImage: {Fields: baseImageFields, Media: "image", Sync: true, Submit: imageTimeout, Base: true},
 

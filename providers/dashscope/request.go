@@ -27,9 +27,8 @@ func Supports(job mediagate.Job, _ map[string]string) error {
 	return err
 }
 
-// write puts the job in the vendor's words. It makes no call, and its errors
-// are of KindInvalid and name field and rule, or of KindNotFound for an
-// operation that is none.
+// write translates the job into a request and makes no call. Its errors are of KindInvalid and name
+// the field and the rule, or of KindNotFound for an unknown operation.
 func write(job mediagate.Job) (*request, error) {
 	writer, ok := writers[job.Operation]
 	if !ok {
@@ -38,22 +37,22 @@ func write(job mediagate.Job) (*request, error) {
 	return writer(job)
 }
 
-// media is one file of an input that says what it is for.
+// media is one file of an input, and its purpose.
 type media struct {
 	Type string `json:"type"`
 	URL  string `json:"url"`
 }
 
-// decode reads a job's request into the fields that its operation has.
+// decode reads a job's request into the fields of its operation.
 func decode[T any](job mediagate.Job) (*T, error) {
 	p := new(T)
 	return p, vendorhttp.DecodeParams(job.Params, p)
 }
 
-// invalid is the error of a field, in words that follow its name.
+// invalid returns the error about a field. rule follows the name of the field in the message.
 func invalid(field, rule string) error { return mediagate.Invalid(field, "%s %s", field, rule) }
 
-// short refuses a text of more characters than the vendor takes.
+// short returns an error if the text has more characters than the vendor takes.
 func short(field, text string, most int) error {
 	if utf8.RuneCountInString(text) > most {
 		return invalid(field, fmt.Sprintf("must be a string of at most %d characters here", most))
@@ -73,7 +72,7 @@ func whole(field string, n json.Number) (int64, error) {
 // seedMost is the largest seed that the vendor takes.
 const seedMost = 1<<31 - 1
 
-// seedOf reads a seed; nil lets the vendor choose one.
+// seedOf reads a seed. nil lets the vendor choose one.
 func seedOf(n json.Number) (*int64, error) {
 	if n == "" {
 		return nil, nil

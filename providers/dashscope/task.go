@@ -5,34 +5,35 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// chargeUnit is what jobs are charged in: the seconds that are paid for.
+// chargeUnit is the unit in which the vendor charges: the seconds that it bills.
 const chargeUnit = "seconds"
 
-// stateMarked is the state of a reference whose client wants the file with a
-// watermark. It stands in rows.
+// stateMarked is the State of a reference whose client wants the file with a watermark. Stored rows
+// hold it, so it must not change.
 const stateMarked = "watermark"
 
-// absent is the word for a job that is older than 24 hours, or not there.
+// absent is the status of a job that is older than 24 hours, or that the account does not have.
 const absent = "UNKNOWN"
 
-// states are the vendor's words for a job that is there.
+// states maps the vendor's words for the status of an existing job.
 var states = map[string]mediagate.JobState{
 	"PENDING":   mediagate.JobQueued,
-	"SUSPENDED": mediagate.JobQueued, // among the constants of the vendor's own clients only
+	"SUSPENDED": mediagate.JobQueued, // appears only among the constants of the vendor's own clients
 	"RUNNING":   mediagate.JobRunning,
 	"SUCCEEDED": mediagate.JobSucceeded,
 	"FAILED":    mediagate.JobFailed,
 	"CANCELED":  mediagate.JobFailed,
 }
 
-// report translates a job's state.
+// report translates the status of a job into a report.
 func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error) {
 	report, err := a.HTTP.Report(ref, r.Output.TaskID, states, r.Output.Status)
 	if err != nil {
 		return report, err
 	}
 	if r.Output.Status == absent {
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor does not know the job, or not any more")
+		return mediagate.Report{}, mediagate.Errorf(
+			mediagate.KindNotFound, "the vendor does not know the job, or not any more")
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:
@@ -44,22 +45,25 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 	return report, nil
 }
 
-// success is the outcome of a job by its file. Some models offer a marked file beside the clean one, the others mark their only one.
+// success returns the outcome of a job that succeeded. Some models offer a watermarked file beside
+// the clean one. The others put the watermark into their only file.
 func (r reply) success(marked bool) *mediagate.Outcome {
 	link := r.Output.VideoURL.Link()
 	if other := r.Output.MarkedURL.Link(); marked && other != "" {
 		link = other
 	}
 	seconds := r.delivered()
-	out := &mediagate.Outcome{Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit)}
+	out := &mediagate.Outcome{
+		Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit),
+	}
 	if link != "" {
 		out.Media = []mediagate.Media{{URL: link, MimeType: "video/mp4", Duration: seconds}}
 	}
 	return out
 }
 
-// delivered are the seconds of the result. Those that are paid for have those
-// of the source among them, where there is one: then the file itself has to say.
+// delivered returns the length of the result in seconds, or 0 if it is unknown. The billed seconds
+// of a job with a source video include the source, so they do not give the length of the result.
 func (r reply) delivered() float64 {
 	switch out := r.Usage.OutputSeconds.Seconds(); {
 	case out > 0:
@@ -71,7 +75,7 @@ func (r reply) delivered() float64 {
 	}
 }
 
-// failed is the outcome of a failed job, by the vendor's code and text.
+// failed returns the outcome of a failed job, by the vendor's code and text.
 func (a *Adapter) failed(code, text string) *mediagate.Outcome {
 	return a.HTTP.Failed(vendorhttp.FailureOf(meaningOf(code)), text)
 }

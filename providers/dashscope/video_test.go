@@ -19,7 +19,7 @@ import (
 
 const jobID = "0385dc79-5ff8-4d82-bcb6-7c1f3a2b4d5e"
 
-// The requests of each operation, as they are accepted.
+// One valid request for each operation.
 const (
 	wanFields = `"duration":5,"resolution":"720P","aspect_ratio":"16:9","audio":true,"prompt_extend":true,"watermark":false`
 	wanText   = `{"prompt":"a red kite",` + wanFields + `}`
@@ -33,8 +33,8 @@ func jobOf(upstream, operation, params string) mediagate.Job {
 	return mediagate.Job{TaskID: externalID, ExternalID: externalID, Upstream: upstream, Operation: operation, Params: []byte(params)}
 }
 
-// otherJobs are one of each operation that has no suite of its own: they have
-// all but the request in common.
+// otherJobs returns one job of each operation without its own suite. These operations differ only
+// in their requests.
 func otherJobs() []mediagate.Job {
 	return []mediagate.Job{
 		jobOf("wan2.7", "video_v2", wanText),
@@ -46,7 +46,7 @@ func otherJobs() []mediagate.Job {
 	}
 }
 
-// taskReply is the answer about a job.
+// taskReply returns the answer to a query for a job.
 func taskReply(id, word, output, usage string) providertest.Reply {
 	return providertest.Reply{Body: fmt.Sprintf(
 		`{"request_id":"req-1","output":{"task_id":%q,"task_status":%s,"submit_time":"2026-03-01 12:00:00.000"%s},"usage":{%s}}`,
@@ -61,7 +61,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// askRows mean the same for a poll and a cancel.
+// askRows adds to rows the errors that mean the same for a poll and a cancel.
 func askRows(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"InvalidApiKey":      {Reply: refusal(401, "InvalidApiKey", "Invalid API-key provided."), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
@@ -148,7 +148,7 @@ func videoSuite() providertest.Suite {
 	}
 }
 
-// TestOutcome is what a job ended with, however the vendor writes its numbers.
+// TestOutcome checks the outcome of a job, in all the ways in which the vendor writes its numbers.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	const clean, marked = "https://cdn.example.com/clean.mp4", "https://cdn.example.com/marked.mp4"
@@ -205,8 +205,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// Of an operation that is none here nothing is known, least of all that there
-// is no job.
+// TestPollOfNoOperation checks that an unknown operation is no proof that the vendor has no job.
 func TestPollOfNoOperation(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t)
@@ -226,7 +225,7 @@ func TestPollOfNoOperation(t *testing.T) {
 	}
 }
 
-// TestExpress is what each operation can be told, at both sides of its bounds.
+// TestExpress checks which requests each operation takes, on both sides of its limits.
 func TestExpress(t *testing.T) {
 	t.Parallel()
 	links := func(n int) string {
@@ -261,8 +260,8 @@ func TestExpress(t *testing.T) {
 		return string(out)
 	}
 	bare := "{" + wanFields + "}"
-	// old and newer are the fields that the two protocols of Wan refuse; empty:
-	// the model that takes the request.
+	// oldField and newField are the fields that the two protocols of Wan refuse. If a field is
+	// empty, oldModel or newModel is the model that takes the request.
 	for name, tt := range map[string]struct{ params, oldModel, oldField, newModel, newField string }{
 		"text":                            {wanText, "wan2.6-t2v", "", "wan2.7-t2v", ""},
 		"text of 1500":                    {with(bare, long("prompt", "語", 1500)), "wan2.6-t2v", "", "wan2.7-t2v", ""},
@@ -342,8 +341,7 @@ func TestExpress(t *testing.T) {
 	}
 }
 
-// expressed demands that the vendor is asked for the model, or that the request
-// is refused for the field.
+// expressed checks that the request names the model, or that it is refused because of the field.
 func expressed(t *testing.T, job mediagate.Job, model, field string) {
 	t.Helper()
 	err := dashscope.Supports(job, nil)
@@ -355,7 +353,7 @@ func expressed(t *testing.T, job mediagate.Job, model, field string) {
 		return
 	case field != "":
 		if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "("+field+")") {
-			t.Errorf("%s: %v, want a refusal of %s", job.Operation, err, field)
+			t.Errorf("%s: %v, want an error about %s", job.Operation, err, field)
 		}
 		return
 	case err != nil:
@@ -372,7 +370,7 @@ func expressed(t *testing.T, job mediagate.Job, model, field string) {
 	}
 }
 
-// TestVideoPixels is the table of sizes, where a ratio is told by pixels.
+// TestVideoPixels checks the tables that translate a ratio into pixels.
 func TestVideoPixels(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ operation, resolution, ratio, want string }{

@@ -7,7 +7,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// viduParams are the gateway's own fields of a video by Vidu.
+// viduParams are the fields of the gateway's request for a video by Vidu.
 type viduParams struct {
 	Prompt      string      `json:"prompt"`
 	ImageURLs   []string    `json:"image_urls"`
@@ -19,8 +19,8 @@ type viduParams struct {
 	Watermark   bool        `json:"watermark"`
 }
 
-// viduPixels are the sizes by resolution and ratio. They were read at second
-// hand, and those of 540P and 1080P partly follow from those of 720P.
+// viduPixels holds the pixel sizes, by resolution and ratio. They come from a secondary source, and
+// some of those for 540P and 1080P are derived from those for 720P.
 var viduPixels = map[string]map[string]string{
 	"540P":  {"16:9": "960*540", "9:16": "540*960", "1:1": "540*540", "4:3": "720*540", "3:4": "540*720"},
 	"720P":  {"16:9": "1280*720", "9:16": "720*1280", "1:1": "720*720", "4:3": "960*720", "3:4": "720*960"},
@@ -34,7 +34,7 @@ type (
 	}
 	viduParameters struct {
 		Resolution string `json:"resolution"`
-		Size       string `json:"size"` // says the ratio
+		Size       string `json:"size"` // selects the ratio
 		Duration   int64  `json:"duration"`
 		Audio      bool   `json:"audio"`
 		Watermark  bool   `json:"watermark"`

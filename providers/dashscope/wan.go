@@ -8,17 +8,17 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The bounds of Wan's that our contract does not state. Those of references
-// were read at second hand.
+// The limits of Wan that our contract does not state. Those for references come from a secondary
+// source.
 const (
 	wanPromptMost    = 1500 // of the older protocol
 	wanV2PromptMost  = 5000
 	wanNegativeMost  = 500
 	referencesMost   = 5
-	referencesLength = 10 // seconds, where references bound them
+	referencesLength = 10 // seconds, if the video has references
 )
 
-// wanParams are the gateway's own fields of a video by Wan.
+// wanParams are the fields of the gateway's request for a video by Wan.
 type wanParams struct {
 	Prompt         string   `json:"prompt"`
 	ImageURLs      []string `json:"image_urls"`
@@ -37,22 +37,21 @@ type wanParams struct {
 	Seed           json.Number `json:"seed"`
 }
 
-// The kinds of models, as their names end.
+// The kinds of models, by the ends of their names.
 const (
 	fromText       = "-t2v"
 	fromFrames     = "-i2v"
 	fromReferences = "-r2v"
 )
 
-// scene is what the media of a request are for.
+// scene is the media of a request, by purpose.
 type scene struct {
 	first, last    string
-	images, videos []string // to refer to
-	listed         bool     // some of the images by image_urls
+	images, videos []string // references
+	listed         bool     // image_urls names some of the images
 }
 
-// scene tells the media apart. A single image that is all there is is the
-// first frame.
+// scene sorts the media by purpose. A single image without any other media is the first frame.
 func (p *wanParams) scene() (scene, error) {
 	s := scene{images: slices.Clone(p.ImageURLs), videos: p.VideoURLs, listed: len(p.ImageURLs) > 0}
 	if len(p.ImageURLs) == 1 && len(p.ImageWithRoles)+len(p.VideoURLs) == 0 {
@@ -75,7 +74,7 @@ func (p *wanParams) scene() (scene, error) {
 
 func (s scene) references() int { return len(s.images) + len(s.videos) }
 
-// kind is the model that the scene is for.
+// kind returns the end of the model's name for the scene.
 func (s scene) kind() string {
 	switch {
 	case s.references() > 0:
@@ -87,7 +86,7 @@ func (s scene) kind() string {
 	}
 }
 
-// judge refuses what no model of Wan's takes.
+// judge returns an error if no model of Wan can express the scene.
 func (s scene) judge() error {
 	switch {
 	case s.last != "" && s.references() > 0:
@@ -102,7 +101,8 @@ func (s scene) judge() error {
 		case s.listed:
 			field = "image_urls"
 		}
-		return mediagate.Invalid(field, "%s: images and videos to refer to may be at most %d together", field, referencesMost)
+		return mediagate.Invalid(field,
+			"%s: images and videos to refer to may be at most %d together", field, referencesMost)
 	default:
 		return nil
 	}
@@ -129,8 +129,8 @@ type (
 	}
 )
 
-// newWan writes what both protocols have alike. The model is the upstream's
-// for the scene.
+// newWan reads the request, and writes the fields that both protocols share. The caller adds the
+// kind of the scene to the name of the upstream, as in wan2.6-i2v.
 func newWan(job mediagate.Job) (p *wanParams, s scene, in *wanInput, out *wanParameters, err error) {
 	if p, err = decode[wanParams](job); err != nil {
 		return nil, s, nil, nil, err
@@ -154,7 +154,7 @@ func newWan(job mediagate.Job) (p *wanParams, s scene, in *wanInput, out *wanPar
 	return p, s, &wanInput{Prompt: p.Prompt, NegativePrompt: p.NegativePrompt}, out, nil
 }
 
-// wanPixels are the sizes of the older protocol, by resolution and ratio.
+// wanPixels holds the pixel sizes of the older protocol, by resolution and ratio.
 var wanPixels = map[string]map[string]string{
 	"720P": {
 		"16:9": "1280*720", "9:16": "720*1280", "1:1": "960*960", "4:3": "1088*832", "3:4": "832*1088",
@@ -164,8 +164,8 @@ var wanPixels = map[string]map[string]string{
 	},
 }
 
-// newVideo writes a request of the older protocol, whose models take one frame,
-// or references, and nothing beside them. Of a text they always make sound.
+// newVideo writes a request of the older protocol. Its models take either one frame or references.
+// Its models for text always make sound, so their request has no audio field.
 func newVideo(job mediagate.Job) (*request, error) {
 	p, s, in, out, err := newWan(job)
 	if err != nil {
@@ -178,12 +178,13 @@ func newVideo(job mediagate.Job) (*request, error) {
 	case s.first != "" && s.references() > 0:
 		return nil, invalid("image_with_roles", "may not have a first_frame beside images or videos to refer to here")
 	case kind == fromReferences && out.Duration > referencesLength:
-		return nil, invalid("duration", fmt.Sprintf("must be at most %d here with images or videos to refer to", referencesLength))
+		return nil, invalid("duration",
+			fmt.Sprintf("must be at most %d here with images or videos to refer to", referencesLength))
 	}
 	if err := short("prompt", p.Prompt, wanPromptMost); err != nil {
 		return nil, err
 	}
-	if kind == fromFrames { // the video follows its frame
+	if kind == fromFrames { // the video has the ratio of its frame
 		in.Image, out.Resolution, out.Audio = s.first, p.Resolution, p.Audio
 	} else if out.Size = wanPixels[p.Resolution][p.AspectRatio]; out.Size == "" {
 		return nil, invalid("aspect_ratio", "has no pixel size here")
@@ -194,8 +195,7 @@ func newVideo(job mediagate.Job) (*request, error) {
 	return &request{Model: job.Upstream + kind, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
 }
 
-// newVideoV2 writes a request of the newer protocol. Its models always make
-// sound.
+// newVideoV2 writes a request of the newer protocol. Its models always make sound.
 func newVideoV2(job mediagate.Job) (*request, error) {
 	p, s, in, out, err := newWan(job)
 	if err != nil {
@@ -219,13 +219,15 @@ func newVideoV2(job mediagate.Job) (*request, error) {
 	add("reference_image", s.images...)
 	add("reference_video", s.videos...)
 	out.Resolution = p.Resolution
-	if s.first == "" { // else the video follows its frame
+	if s.first == "" { // otherwise the video has the ratio of its frame
 		out.Ratio = p.AspectRatio
 	}
-	return &request{Model: job.Upstream + s.kind(), Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return &request{
+		Model: job.Upstream + s.kind(), Input: in, Parameters: out, path: videoPath, marked: p.Watermark,
+	}, nil
 }
 
-// editParams are the gateway's own fields of a video edit.
+// editParams are the fields of the gateway's request for a video edit.
 type editParams struct {
 	VideoURLs      []string    `json:"video_urls"`
 	Prompt         string      `json:"prompt"`
@@ -242,8 +244,8 @@ type editParams struct {
 	} `json:"metadata"`
 }
 
-// newEdit writes a video edit. Without a size the video keeps its ratio, and
-// with a duration of 0 its length.
+// newEdit writes a video edit. Without a size the video keeps its ratio, and with a duration of 0
+// it keeps its length.
 func newEdit(job mediagate.Job) (*request, error) {
 	p, err := decode[editParams](job)
 	if err != nil {
@@ -252,7 +254,10 @@ func newEdit(job mediagate.Job) (*request, error) {
 	if len(p.VideoURLs) == 0 {
 		return nil, invalid("video_urls", "is required")
 	}
-	in := &wanInput{Prompt: p.Prompt, NegativePrompt: p.NegativePrompt, Media: []media{{Type: "video", URL: p.VideoURLs[0]}}}
+	in := &wanInput{
+		Prompt: p.Prompt, NegativePrompt: p.NegativePrompt,
+		Media: []media{{Type: "video", URL: p.VideoURLs[0]}},
+	}
 	for _, link := range p.ImageURLs {
 		in.Media = append(in.Media, media{Type: "reference_image", URL: link})
 	}

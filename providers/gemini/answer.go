@@ -14,10 +14,10 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// chargeUnit is what jobs are charged in: the tokens of request and answer.
+// chargeUnit is the unit in which the vendor charges: the tokens of request and answer.
 const chargeUnit = "tokens"
 
-// reply is an answer with HTTP 200. Data is what stands for an image's bytes.
+// reply is an answer with HTTP 200. Its Data fields hold placeholders for the bytes of the images.
 type reply struct {
 	Candidates []candidate `json:"candidates"`
 	Feedback   struct {
@@ -44,16 +44,19 @@ type candidate struct {
 }
 
 const (
-	// textBytes bounds an answer beside its images.
+	// textBytes bounds an answer without its images.
 	textBytes = 1 << 20
-	// taken stands for the bytes of the image that the sink has: the last one
-	// that came. Drafts come before it, and are replaced.
+	// taken, with the image's number, replaces the bytes of an image that the sink has stored.
+	// Drafts come before the final image, and the sink keeps only the last one. replaced replaces
+	// bytes that are not base64.
 	taken, replaced = "taken", "replaced"
 )
 
-// outcome reads the answer and hands its image to the sink while it arrives.
-// HTTP 200 says nothing: an answer without an image is a failure.
-func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, index int, answer *vendorhttp.Stream) (mediagate.Submission, error) {
+// outcome reads the answer and streams each image into the sink while it arrives. HTTP 200 proves
+// no success: an answer without an image is a failure.
+func (a *Adapter) outcome(
+	ctx context.Context, job mediagate.Job, index int, answer *vendorhttp.Stream,
+) (mediagate.Submission, error) {
 	var (
 		media  mediagate.Media
 		images int
@@ -73,7 +76,7 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, index int, ans
 	if err == nil {
 		err = json.Unmarshal(text, r)
 		if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd {
-			err = nil // an odd field must not hide the image beside it
+			err = nil // a field of another type must not hide the image beside it
 		}
 		whole = err == nil
 		if whole && !r.own() {
@@ -92,26 +95,30 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, index int, ans
 	}}
 	if !broken && r.shows(taken+number(images)) {
 		media.Index = index
-		s.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{media}, VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit)}
+		s.Outcome = &mediagate.Outcome{
+			Succeeded: true, Media: []mediagate.Media{media},
+			VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit),
+		}
 		return s, nil
 	}
 	s.Outcome = a.failed(r)
 	return s, nil
 }
 
-// errForeign says that an answer is not in the vendor's own words.
+// errForeign is the cause for an answer that is not in the vendor's format.
 var errForeign = errors.New("the answer holds neither a candidate nor a reason")
 
-// own says that the answer speaks of an image, or of why there is none.
+// own reports whether the answer is in the vendor's format: it has a candidate with content, or a
+// reason why there is no image.
 func (r *reply) own() bool {
 	return r.Feedback.BlockReason != "" || slices.ContainsFunc(r.Candidates, func(c candidate) bool {
 		return c.FinishReason != "" || len(c.Content.Parts) > 0
 	})
 }
 
-func number(n int) string { return strings.Repeat("+", n) } // needs no escapes
+func number(n int) string { return strings.Repeat("+", n) } // JSON needs no escapes for it
 
-// shows says that the image is one of the answer's, and no thought.
+// shows reports whether the answer holds the image outside of its thoughts.
 func (r *reply) shows(image string) bool {
 	for _, c := range r.Candidates {
 		for _, p := range c.Content.Parts {
@@ -123,14 +130,15 @@ func (r *reply) shows(image string) bool {
 	return false
 }
 
-// moderated are the reasons, of a block or a finish, that speak of content.
-// Of the others, OTHER and IMAGE_OTHER among them, nobody knows.
+// moderated lists the block and finish reasons that refuse content. The vendor does not explain the
+// other reasons, such as OTHER and IMAGE_OTHER.
 var moderated = map[vendorhttp.Text]bool{
-	"SAFETY": true, "IMAGE_SAFETY": true, "BLOCKLIST": true, "PROHIBITED_CONTENT": true, "IMAGE_PROHIBITED_CONTENT": true,
+	"SAFETY": true, "IMAGE_SAFETY": true, "BLOCKLIST": true,
+	"PROHIBITED_CONTENT": true, "IMAGE_PROHIBITED_CONTENT": true,
 	"RECITATION": true, "IMAGE_RECITATION": true, "SPII": true,
 }
 
-// failed is the outcome of an answer without an image.
+// failed returns the outcome of an answer without an image.
 func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 	reason, words := r.Feedback.BlockReason, vendorhttp.Text("")
 	blocked := reason != ""
@@ -144,10 +152,12 @@ func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 		}
 	}
 	out := &mediagate.Outcome{
-		Failure:      &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the vendor made no image", Retryable: true},
+		Failure: &mediagate.Failure{
+			Code: mediagate.CodeGenerationFailed, Message: "the vendor made no image", Retryable: true,
+		},
 		VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit),
 	}
-	if blocked || moderated[reason] { // a prompt is blocked for what it says
+	if blocked || moderated[reason] { // the vendor blocks a prompt only for its content
 		out.Failure = &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
 	}
 	out.VendorText = strings.TrimSpace(a.HTTP.Clean(string(reason) + " " + string(words)))

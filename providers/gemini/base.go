@@ -14,8 +14,8 @@ func baseFields() []string {
 	return []string{"prompt", "image_urls", "resolution", "size", "aspect_ratio", "n"}
 }
 
-// decodeBase reads a request of the base contract as one of opImage. A size is
-// a ratio here, by either name.
+// decodeBase reads a request of the base contract as one of opImage. size and aspect_ratio both
+// name the ratio.
 func decodeBase(job mediagate.Job) (*params, error) {
 	b, err := vendorhttp.DecodeBase(job, baseFields())
 	if err != nil {

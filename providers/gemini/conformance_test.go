@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// These are short names for the tables below.
 var (
 	quote = providertest.Quote
 	row   = providertest.Of
@@ -57,7 +57,7 @@ func inline(data string) string {
 	return `{"inlineData":{"mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString([]byte(data)) + `"}}`
 }
 
-// content is an answer with these parts.
+// content returns an answer with these parts.
 func content(parts ...string) providertest.Reply {
 	return providertest.Reply{Body: `{"candidates":[{"content":{"role":"model","parts":[` + strings.Join(parts, ",") +
 		`]},"finishReason":"STOP","index":0}],"usageMetadata":{"totalTokenCount":1290},"modelVersion":"m","responseId":"resp-1"}`}
@@ -130,7 +130,7 @@ func suite() providertest.Suite {
 	}
 }
 
-// heavy is a picture of so many bytes.
+// heavy returns a picture of n bytes.
 func heavy(n int) string {
 	p := picture("png", 4, 4)
 	return p + strings.Repeat("\x00", n-len(p))
@@ -156,8 +156,8 @@ func submit(t *testing.T, params string, reply providertest.Reply) (*providertes
 	return vendor, sink, submission, err
 }
 
-// An answer of HTTP 200 without an image is a failure, by its reason one of
-// content.
+// TestAnswersWithoutAnImage checks that HTTP 200 without an image is a failure, and that its reason
+// decides whether the content was refused.
 func TestAnswersWithoutAnImage(t *testing.T) {
 	t.Parallel()
 	finish := func(reason string) providertest.Reply {
@@ -191,13 +191,13 @@ func TestAnswersWithoutAnImage(t *testing.T) {
 				t.Fatalf("outcome %+v, want a failure %s", o, tc.code)
 			}
 			if strings.Contains(o.VendorText+o.Failure.Message, "example.com") {
-				t.Errorf("an address is told: %q", o.VendorText)
+				t.Errorf("the text shows an address: %q", o.VendorText)
 			}
 		})
 	}
 }
 
-// Drafts come before the image, which takes their place.
+// TestTheLastImageCounts checks that the final image replaces the drafts before it.
 func TestTheLastImageCounts(t *testing.T) {
 	t.Parallel()
 	draft := strings.TrimSuffix(inline("a draft"), "}") + `,"thought":true}`
@@ -210,7 +210,7 @@ func TestTheLastImageCounts(t *testing.T) {
 	}
 }
 
-// Images to refer to are judged before anything is sent.
+// TestReferences checks that the adapter validates reference images before it sends anything.
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ params, message string }{
@@ -242,7 +242,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A prompt may look like what stands for an image.
+// TestPromptLikeASlot checks that a prompt may contain the placeholder of an image.
 func TestPromptLikeASlot(t *testing.T) {
 	t.Parallel()
 	vendor, _, _, err := submit(t, `{"prompt":"\u00010\u0001 <b> \u00011\u0001","image_urls":["https://img.example.com/a.png"]}`, content(inline(made)))
@@ -283,7 +283,7 @@ func TestExpress(t *testing.T) {
 	}
 }
 
-// A synchronous vendor keeps nothing that could be polled.
+// TestPollFindsNothing checks that Poll makes no call, because the vendor keeps no jobs.
 func TestPollFindsNothing(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t)

@@ -1,12 +1,10 @@
-// Package gemini is the adapter of Google's Gemini API, as far as it makes
-// images.
+// Package gemini is the adapter of the image models of Google's Gemini API.
 //
-// The vendor answers in the submitting call, with the image's bytes as base64
-// in the answer, which may have tens of megabytes: they go to the job's sink
-// while they arrive. It makes one image a call, so a request for several takes
-// as many calls; it keeps no job that could be asked for. Images to refer to
-// travel in the request as bytes.
+// The vendor answers in the submitting call. The answer holds the image as base64 and may have tens
+// of megabytes, so the adapter streams it into the job's sink. One call makes one image, so a
+// request for several images takes as many calls. The vendor keeps no job that could be polled.
+// Reference images travel in the request as bytes.
 //
-// Facts: the API reference and Google's own Go client. The bound on inline
-// data is read at second hand.
+// The facts come from the API reference and Google's own Go client. The limit on inline data comes
+// from a secondary source.
 package gemini

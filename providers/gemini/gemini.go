@@ -21,17 +21,16 @@ const PublicURL = "https://generativelanguage.googleapis.com"
 const opImage = "image"
 
 const (
-	// submitTimeout bounds a submission, which lasts as long as the generation:
-	// up to two minutes for 4K, and some for the images that go with it. The calls
-	// for several images run side by side. A worker that stops waits as long by
-	// default.
+	// submitTimeout bounds a submission, which lasts as long as the generation: up to two minutes
+	// for 4K, and some time for the reference images. The calls for several images run side by
+	// side. By default a stopping worker waits equally long.
 	submitTimeout = 150 * time.Second
-	// answerBytes bounds an answer: the largest image as base64, twice, since a
-	// draft may come before it.
+	// answerBytes bounds an answer. It has room for the largest image as base64 twice, since a
+	// draft may precede the image.
 	answerBytes = 192 << 20
 )
 
-// Description is what the adapter says of itself.
+// Description describes the adapter: its credentials and its operations.
 func Description() providers.Description {
 	return providers.Description{
 		Credentials: []string{"api_key"},
@@ -47,13 +46,13 @@ func Description() providers.Description {
 	}
 }
 
-// Adapter speaks to one account. It is safe for concurrent use.
+// Adapter calls one vendor account. It is safe for concurrent use.
 type Adapter struct {
 	vendorhttp.Keyed
-	images *inline.Images // to refer to
+	images *inline.Images // fetches the reference images
 }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name the channel and the field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "X-Goog-Api-Key", "")
 	if err != nil {
@@ -68,9 +67,9 @@ func Supports(job mediagate.Job, _ map[string]string) error {
 	return err
 }
 
-// Submit makes the images that the request asks for, one a call, side by side, and hands
-// them to the job's sink. It returns those that came; the job fails if none did.
-// providers.Provider says which kinds of errors it returns.
+// Submit makes the images that the request asks for, one a call, side by side, and streams them
+// into the job's sink. It returns the images that arrived, and the job fails if none did.
+// providers.Provider lists the kinds of its errors.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	p, err := decode(job)
 	if err != nil {
@@ -82,11 +81,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	}
 	defer req.Release()
 	n := p.count()
-	var unsent atomic.Int64 // calls whose request has not left
+	var unsent atomic.Int64 // calls whose request has not been sent
 	unsent.Store(int64(n))
 	sent := func() {
 		if unsent.Add(-1) == 0 {
-			req.Release() // the answers may take minutes
+			req.Release() // the answers may take minutes, and they need no images
 		}
 	}
 	made := &images{job: job, open: n}
@@ -106,8 +105,10 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	return made.submission()
 }
 
-// generate makes one call, for the image with that index.
-func (a *Adapter) generate(ctx context.Context, job mediagate.Job, index int, body vendorhttp.Body) (mediagate.Submission, error) {
+// generate makes one call, for the image with this index.
+func (a *Adapter) generate(
+	ctx context.Context, job mediagate.Job, index int, body vendorhttp.Body,
+) (mediagate.Submission, error) {
 	answer, err := a.HTTP.Stream(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent",
 		Body:       body,
@@ -127,7 +128,7 @@ func (a *Adapter) generate(ctx context.Context, job mediagate.Job, index int, bo
 	return a.outcome(ctx, job, index, answer)
 }
 
-// Poll finds nothing: the vendor keeps no job.
+// Poll always returns KindNotFound, because the vendor keeps no jobs.
 func (a *Adapter) Poll(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no jobs")
 }

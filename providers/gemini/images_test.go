@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// png1 are files that are a picture of one pixel.
+// png1 serves a picture of one pixel under every URL.
 type png1 string
 
 func (f png1) Open(context.Context, string, int64) (io.ReadCloser, int64, error) {
@@ -23,8 +23,8 @@ func (f png1) Open(context.Context, string, int64) (io.ReadCloser, int64, error)
 
 const onePixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55"
 
-// The memory is free again as soon as the request has left, not only with the
-// answer, which may take minutes.
+// TestMemoryOfSentImages checks that the memory is free as soon as the request has been sent, and
+// not only with the answer, which may take minutes.
 func TestMemoryOfSentImages(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
@@ -51,7 +51,7 @@ func TestMemoryOfSentImages(t *testing.T) {
 	}
 	for end := time.Now().Add(20 * time.Second); a.images.Held() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the images of a request that has left hold memory")
+			t.Fatal("the images of a request that was sent still hold memory")
 		}
 	}
 	cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// opener is what opens a client's images in a test.
+// opener is the Inputs of a job whose files the function opens.
 type opener func(ctx context.Context) (io.ReadCloser, error)
 
 func (o opener) Open(ctx context.Context, _ string, _ int64) (io.ReadCloser, int64, error) {
@@ -20,7 +20,7 @@ func (o opener) Open(ctx context.Context, _ string, _ int64) (io.ReadCloser, int
 	return file, -1, err
 }
 
-// drip is a file that never comes to its end.
+// drip is a file that sends nothing until its context ends.
 type drip struct{ ctx context.Context }
 
 func (d drip) Read([]byte) (int, error) {
@@ -30,8 +30,8 @@ func (d drip) Read([]byte) (int, error) {
 
 func (drip) Close() error { return nil }
 
-// An image that is not there when the call must begin is the client's to
-// mend; its server keeps no call any longer.
+// TestSlowImages checks that an image which has not arrived by SendBefore ends the submission. A
+// slow server holds up the call no longer.
 func TestSlowImages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // autoSize leaves the ratio to the vendor.
 const autoSize = "auto"
 
-// params are the gateway's fields that the operation takes. N is the number of
-// calls, each for one image.
+// params are the fields of the gateway's request. N is the number of calls, and each call makes one
+// image.
 type params struct {
 	Prompt     string      `json:"prompt"`
 	Images     []reference `json:"image_urls"`
@@ -23,10 +23,10 @@ type params struct {
 	N          json.Number `json:"n"`
 }
 
-// reference is the link of an image, as a text or as an object with it.
+// reference is the link of an image. Requests write it as a string, or as an object with a url.
 type reference string
 
-// UnmarshalJSON takes both forms.
+// UnmarshalJSON accepts both forms.
 func (r *reference) UnmarshalJSON(b []byte) error {
 	var object struct {
 		URL string `json:"url"`
@@ -39,7 +39,7 @@ func (r *reference) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// sizes are the vendor's words for our resolutions.
+// sizes maps the resolutions of the contract to the vendor's words.
 var sizes = map[string]string{"0.5K": "512", "1K": "1K", "2K": "2K", "4K": "4K"}
 
 func decode(job mediagate.Job) (*params, error) {
@@ -84,12 +84,12 @@ type (
 		Image      imageConfig `json:"imageConfig"`
 	}
 	imageConfig struct {
-		AspectRatio string `json:"aspectRatio,omitempty"` // none: the vendor's choice
+		AspectRatio string `json:"aspectRatio,omitempty"` // empty: the vendor chooses
 		ImageSize   string `json:"imageSize,omitempty"`
 	}
 )
 
-// count is how many images are wanted.
+// count returns how many images the client wants.
 func (p *params) count() int {
 	n, err := strconv.Atoi(p.N.String())
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *params) count() int {
 	return max(n, 1)
 }
 
-// images are those to fetch.
+// images returns the reference images to fetch.
 func (p *params) images() []inline.Image {
 	var images []inline.Image
 	for i, link := range p.Images {
@@ -107,7 +107,7 @@ func (p *params) images() []inline.Image {
 	return images
 }
 
-// document is the vendor's request with these images.
+// document returns the vendor's request with these images.
 func (p *params) document(images []inline.Blob) any {
 	r := request{
 		Contents: []turn{{Role: "user", Parts: []part{{Text: p.Prompt}}}},

@@ -10,21 +10,21 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// images gathers what the calls of one job come to.
+// images gathers the results of the calls of one job.
 type images struct {
 	job mediagate.Job
 
 	mu     sync.Mutex
 	open   int                     // calls that have not ended
-	media  []mediagate.Media       // what came
-	ref    mediagate.JobRef        // of the first call that succeeded
+	media  []mediagate.Media       // the images that have arrived
+	ref    mediagate.JobRef        // the reference of the first call that succeeded
 	failed []mediagate.Submission  // calls that the vendor answered without an image
 	errs   []error                 // calls that were refused or lost
-	charge *mediagate.VendorCharge // of all calls that the vendor answered
+	charge *mediagate.VendorCharge // the sum over all calls that the vendor answered
 }
 
-// add takes the result of one call. While others are open it records the images that have
-// come, for the case that this process dies before the last one.
+// add takes the result of one call. While other calls are open it records the images that have
+// arrived, in case this process dies before the last call ends.
 func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,21 +43,23 @@ func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 	}
 	m.media = append(m.media, one.Outcome.Media...)
 	if m.open > 0 {
-		_ = mediagate.Guarded(func() error { // this goroutine is our own: a panic would end the process
+		_ = mediagate.Guarded(func() error { // an unrecovered panic on this goroutine would end the process
 			m.job.Sink.Record(ctx, m.success())
 			return nil
 		})
 	}
 }
 
-// success is the job with the images that have come, in the order of their indexes.
+// success returns a success with the images that have arrived, in the order of their indexes.
 func (m *images) success() mediagate.Submission {
-	made := mediagate.Outcome{Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media), VendorText: m.missing()}
+	made := mediagate.Outcome{
+		Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media), VendorText: m.missing(),
+	}
 	slices.SortFunc(made.Media, func(a, b mediagate.Media) int { return a.Index - b.Index })
 	return mediagate.Submission{Ref: m.ref, Outcome: &made}
 }
 
-// missing tells operators why images did not come.
+// missing returns the reasons why images are missing, for operators. It returns "" if none is.
 func (m *images) missing() string {
 	var why []string
 	for _, err := range m.errs {
@@ -72,9 +74,9 @@ func (m *images) missing() string {
 	return "calls without an image: " + strings.Join(why, ", ")
 }
 
-// refusals are the kinds of errors that prove that a call made nothing. If calls were
-// refused for several reasons, the job is refused for the first of these: what the client
-// can mend comes before what may pass.
+// refusals lists, in the order of rank, the kinds of errors that prove that a call made nothing. If
+// the vendor refused the calls for several reasons, the first kind in the list decides: errors that
+// the client can correct come before errors that may pass.
 var refusals = []mediagate.Kind{
 	mediagate.KindModerated, mediagate.KindInvalid, mediagate.KindNoModel, mediagate.KindNotFound,
 	mediagate.KindCredentials, mediagate.KindFunds,
@@ -83,9 +85,10 @@ var refusals = []mediagate.Kind{
 
 func rank(err error) int { return slices.Index(refusals, mediagate.KindOf(err)) }
 
-// submission is what the job came to: its images, if any came. If a call was lost, the job
-// is lost too, since the vendor may have made its image. If the vendor answered without an
-// image, the job has failed. Else all calls were refused.
+// submission returns the result of the job. If any image came, the job succeeds with the images. If
+// a call was lost, the job is lost too, since the vendor may have made its image. If the vendor
+// answered without an image, the job has failed. Otherwise the vendor refused all calls, and
+// submission returns the refusal of the lowest rank.
 func (m *images) submission() (mediagate.Submission, error) {
 	lost := slices.IndexFunc(m.errs, func(err error) bool { return rank(err) < 0 })
 	switch {

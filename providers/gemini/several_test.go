@@ -15,8 +15,8 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// TestSeveralImages asks for three images, one a call. The replies go to the calls in the
-// order in which these arrive.
+// TestSeveralImages asks for three images, one a call. The vendor replies to the calls in the order
+// of their arrival.
 func TestSeveralImages(t *testing.T) {
 	t.Parallel()
 	paid := func(tokens string, parts ...string) providertest.Reply {
@@ -32,9 +32,9 @@ func TestSeveralImages(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies []providertest.Reply
 		images  int
-		code    mediagate.FailureCode // of a job that failed
-		missing string                // why images did not come, for operators
-		kind    mediagate.Kind        // of one that was refused or lost
+		code    mediagate.FailureCode // if the job fails
+		missing string                // the reasons for operators, if images are missing
+		kind    mediagate.Kind        // if the job is refused or lost
 		charge  string
 	}{
 		"all come":                     {replies: []providertest.Reply{ok, ok, ok}, images: 3, charge: "21"},
@@ -42,7 +42,7 @@ func TestSeveralImages(t *testing.T) {
 		"lost ones are left out":       {replies: []providertest.Reply{ok, status(500), ok}, images: 2, charge: "14", missing: "calls without an image: ambiguous"},
 		"moderation is the reason":     {replies: []providertest.Reply{words, blocked, status(429)}, code: mediagate.CodeContentPolicy, charge: "3"},
 		"one lost is all lost":         {replies: []providertest.Reply{words, status(500), status(429)}, kind: mediagate.KindAmbiguous},
-		"what the client can mend":     {replies: []providertest.Reply{status(429), status(400), status(429)}, kind: mediagate.KindInvalid},
+		"the client's error first":     {replies: []providertest.Reply{status(429), status(400), status(429)}, kind: mediagate.KindInvalid},
 		"the account before the rates": {replies: []providertest.Reply{status(429), status(403), status(429)}, kind: mediagate.KindCredentials},
 		"all refused for now":          {replies: []providertest.Reply{status(429), status(429), status(429)}, kind: mediagate.KindThrottled},
 	} {
@@ -79,7 +79,7 @@ func TestSeveralImages(t *testing.T) {
 				t.Errorf("images %v, stored %v, want %d", indexes(got), stored, c.images)
 			}
 			if got.Outcome.VendorText != c.missing {
-				t.Errorf("operators read %q, want %q", got.Outcome.VendorText, c.missing)
+				t.Errorf("vendor text %q, want %q", got.Outcome.VendorText, c.missing)
 			}
 			if got.Ref.ExternalID != job.ExternalID {
 				t.Errorf("reference %+v", got.Ref)
@@ -91,14 +91,14 @@ func TestSeveralImages(t *testing.T) {
 				}
 			}
 			if n := len(sink.Recorded()); c.images == 3 && n != 2 {
-				t.Errorf("%d records of what had come", n)
+				t.Errorf("%d records", n)
 			}
 		})
 	}
 }
 
-// A call runs on a goroutine of the adapter's: a panic in it ends neither the process nor
-// the other calls.
+// TestPanicOfOneCall checks that a panic in one call, which runs on a goroutine of the adapter,
+// ends neither the process nor the other calls.
 func TestPanicOfOneCall(t *testing.T) {
 	t.Parallel()
 	s := suite()
@@ -124,7 +124,8 @@ func TestPanicOfOneCall(t *testing.T) {
 	}
 }
 
-// panics is a sink that panics as it stores the image with the index, or as it records.
+// panics is a sink that panics when it stores the image with the index, or, if the index is
+// negative, when it records.
 type panics struct {
 	*providertest.Sink
 	index int

@@ -8,19 +8,19 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// BaseFields are those of the base contract that Veo takes on both surfaces.
+// BaseFields returns the fields of the base contract that Veo takes on both surfaces.
 func BaseFields() []string {
 	return []string{"prompt", "image_urls", "duration", "resolution", "aspect_ratio"}
 }
 
-// baseFrames is how many images of the base contract there may be: the first
-// frame and the last.
+// baseFrames is the most images that a request of the base contract may have: the first frame and
+// the last.
 const baseFrames = 2
 
-// DecodeBase reads a request of the base contract, of whose fields the surface
-// takes the given ones. There is sound, as on the surface that has no choice;
-// what else the client leaves open is the vendor's own default. Lengths are not
-// judged: they differ from model to model.
+// DecodeBase reads a request of the base contract, of which the surface takes the given fields. The
+// video always has sound, because one of the surfaces offers no choice. The vendor's defaults apply
+// to everything else that the client leaves open. DecodeBase does not check the duration, because
+// the allowed lengths differ from model to model.
 func DecodeBase(job mediagate.Job, fields []string) (*Video, error) {
 	b, err := vendorhttp.DecodeBase(job, fields)
 	if err != nil {
@@ -31,7 +31,8 @@ func DecodeBase(job mediagate.Job, fields []string) (*Video, error) {
 	}
 	sound := true
 	v := &Video{
-		Prompt: b.Prompt, Duration: b.Duration, AspectRatio: b.AspectRatio, Resolution: b.Resolution, Seed: b.Seed, GenerateAudio: &sound,
+		Prompt: b.Prompt, Duration: b.Duration, AspectRatio: b.AspectRatio, Resolution: b.Resolution,
+		Seed: b.Seed, GenerateAudio: &sound,
 	}
 	for i, frame := range []*string{&v.FirstFrame, &v.LastFrame} {
 		if i < len(b.ImageURLs) {
@@ -42,5 +43,6 @@ func DecodeBase(job mediagate.Job, fields []string) (*Video, error) {
 	return v, nil
 }
 
-// frameField is the name that the client has for a frame.
+// frameField returns the client's name for frame i: that of the base contract, such as
+// image_urls[1], or else name.
 func (v *Video) frameField(i int, name string) string { return cmp.Or(v.frameFields[i], name) }

@@ -1,7 +1,7 @@
-// Package googleapi is what the surfaces of Google's have in common: the
-// errors of google.rpc, long-running operations, and Veo's requests and
-// results, which are nearly the same on Vertex AI and on the Gemini API.
+// Package googleapi holds the parts that Google's surfaces share: the errors of google.rpc,
+// long-running operations, and Veo's requests and results, which are nearly the same on Vertex AI
+// and on the Gemini API.
 //
-// It is no adapter: it makes no call, and what only one surface has is in that
-// one's folder. It imports the root package, inline and vendorhttp.
+// The package is not an adapter and makes no calls. Code that only one surface needs is in the
+// folder of that surface's adapter. The package imports the root package, inline and vendorhttp.
 package googleapi

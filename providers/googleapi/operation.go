@@ -9,33 +9,34 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// Operation is a long-running one, as a submission and a poll answer it.
+// Operation is a long-running operation, in the answers to a submission and to a poll.
 type Operation struct {
 	Name     vendorhttp.Text  `json:"name"`
-	Done     *vendorhttp.Text `json:"done"` // absent: not yet
+	Done     *vendorhttp.Text `json:"done"` // absent until the operation ends
 	Error    *Status          `json:"error"`
 	Response json.RawMessage  `json:"response"`
 }
 
-// resource is what an operation belongs to, such as models/NAME.
+// resource matches the name of an operation's owner, such as models/NAME.
 var resource = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)*$`)
 
-// Parts splits the operation's name into what it belongs to, and its id there.
-// ok is false for what is no name of one.
+// Parts splits the operation's name into its owner and its id: models/m/operations/1 gives models/m
+// and 1. ok is false if the name is malformed.
 func (o Operation) Parts() (owner, id string, ok bool) {
 	owner, id, _ = strings.Cut(o.Name.ID(), "/operations/")
 	return owner, id, resource.MatchString(owner) && resource.MatchString(id) && !strings.Contains(id, "/")
 }
 
-// NameOf is the name of an operation.
+// NameOf returns the name of an operation.
 func NameOf(owner, id string) string { return owner + "/operations/" + id }
 
-// State is how far the operation has come. An answer about another one is
-// against the vendor's own protocol: asked again, it may be right.
+// State returns a report with the operation's progress. An answer about another operation violates
+// the vendor's protocol. The error is KindTransient, since a second call may return the right one.
 func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (mediagate.Report, error) {
 	report := mediagate.Report{Ref: ref, State: mediagate.JobRunning, Percent: -1, Named: true}
 	if _, id, ok := o.Parts(); !ok || id != ref.JobID {
-		return report, mediagate.Errorf(mediagate.KindTransient, "the answer is about no operation, or about another one")
+		return report, mediagate.Errorf(
+			mediagate.KindTransient, "the answer is about no operation, or about another one")
 	}
 	switch {
 	case o.Done == nil, *o.Done == "false":
@@ -50,8 +51,8 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 	return report, nil
 }
 
-// outcome is the end of an operation that failed. It is the end whatever its
-// code: of a server's fault too.
+// outcome returns the outcome of an operation that failed with this status. Every code ends the
+// operation, even one for a fault of the vendor's server.
 func (s Status) outcome(client *vendorhttp.Client) *mediagate.Outcome {
 	var v vendorhttp.Meaning
 	switch {
@@ -63,11 +64,13 @@ func (s Status) outcome(client *vendorhttp.Client) *mediagate.Outcome {
 	return client.Failed(vendorhttp.FailureOf(v), string(s.Message))
 }
 
-// policy finds the words by which Veo tells a refusal of content from one of
-// arguments: the code is the same. They are read at second hand.
-var policy = regexp.MustCompile(`(?i)responsible ai|usage guidelines|content polic|safety|sensitive words|support codes?:`)
+// policy matches the words of a refusal of content. Veo gives it the same code as a bad argument.
+// The words come from secondary sources.
+var policy = regexp.MustCompile(
+	`(?i)responsible ai|usage guidelines|content polic|safety|sensitive words|support codes?:`,
+)
 
-// Moderated says that the content was refused.
+// Moderated reports whether the vendor refused the content.
 func (s Status) Moderated() bool {
 	return s.Word() == "INVALID_ARGUMENT" && policy.MatchString(string(s.Message))
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// Status is a google.rpc.Status, of an answer or of an operation that failed.
+// Status is a google.rpc.Status: the error of an answer, or of an operation that failed.
 type Status struct {
-	Code    vendorhttp.Text `json:"code"` // of an answer its HTTP status, of an operation the code of google.rpc
+	Code    vendorhttp.Text `json:"code"` // the HTTP status in an answer, the google.rpc code in an operation
 	Name    vendorhttp.Text `json:"status"`
 	Message vendorhttp.Text `json:"message"`
 	Details []struct {
@@ -19,14 +19,16 @@ type Status struct {
 	} `json:"details"`
 }
 
-// names are the codes of google.rpc.
+// names maps the codes of google.rpc to their names.
 var names = map[vendorhttp.Text]string{
 	"1": "CANCELLED", "2": "UNKNOWN", "3": "INVALID_ARGUMENT", "4": "DEADLINE_EXCEEDED", "5": "NOT_FOUND",
-	"6": "ALREADY_EXISTS", "7": "PERMISSION_DENIED", "8": "RESOURCE_EXHAUSTED", "9": "FAILED_PRECONDITION", "10": "ABORTED",
-	"11": "OUT_OF_RANGE", "12": "UNIMPLEMENTED", "13": "INTERNAL", "14": "UNAVAILABLE", "15": "DATA_LOSS", "16": "UNAUTHENTICATED",
+	"6": "ALREADY_EXISTS", "7": "PERMISSION_DENIED", "8": "RESOURCE_EXHAUSTED", "9": "FAILED_PRECONDITION",
+	"10": "ABORTED",
+	"11": "OUT_OF_RANGE", "12": "UNIMPLEMENTED", "13": "INTERNAL", "14": "UNAVAILABLE", "15": "DATA_LOSS",
+	"16": "UNAUTHENTICATED",
 }
 
-// Word is the name of its code, by which the tables go.
+// Word returns the name of the status code, which is the key of the tables.
 func (s Status) Word() string {
 	if s.Name != "" {
 		return string(s.Name)
@@ -42,8 +44,7 @@ var meanings = map[string]vendorhttp.Meaning{
 	"PERMISSION_DENIED":   {Kind: mediagate.KindCredentials},
 	"NOT_FOUND":           {Kind: mediagate.KindNotFound}, // the model, or the operation
 	"RESOURCE_EXHAUSTED":  {Kind: mediagate.KindThrottled, Retry: time.Second},
-	// The vendor gave up in the middle: what was asked for may be under way, or
-	// made and charged.
+	// The vendor gave up in the middle. The job may be under way, or finished and charged.
 	"INTERNAL":          {Kind: mediagate.KindAmbiguous},
 	"UNKNOWN":           {Kind: mediagate.KindAmbiguous},
 	"UNAVAILABLE":       {Kind: mediagate.KindAmbiguous},
@@ -51,10 +52,10 @@ var meanings = map[string]vendorhttp.Meaning{
 	"CANCELLED":         {Kind: mediagate.KindAmbiguous},
 }
 
-// badKey is the reason by which a key that is none differs from a bad argument.
+// badKey is the reason that distinguishes an invalid API key from a bad argument.
 const badKey = "API_KEY_INVALID"
 
-// meaning is what the answer's status says by the table.
+// meaning returns the meaning of the status, by the table and the reasons in its details.
 func (s Status) meaning() vendorhttp.Meaning {
 	m := meanings[s.Word()]
 	for _, d := range s.Details {
@@ -65,8 +66,7 @@ func (s Status) meaning() vendorhttp.Meaning {
 	return m
 }
 
-// read finds the status of an answer; own is false for one that is not the
-// vendor's.
+// read returns the status in an answer. own is false if the answer is not the vendor's own.
 func read(answer vendorhttp.Answer) (s Status, own bool) {
 	var body struct {
 		Error Status `json:"error"`
@@ -75,22 +75,25 @@ func read(answer vendorhttp.Answer) (s Status, own bool) {
 	return body.Error, own
 }
 
-// said is what an answer says of errors.
+// said reads the error of an answer.
 func said(answer vendorhttp.Answer) (Status, vendorhttp.Said) {
 	status, own := read(answer)
-	return status, vendorhttp.Said{Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message)}
+	return status, vendorhttp.Said{
+		Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message),
+	}
 }
 
-// SubmitError is the error of an answer to a submission to the model that is no
-// acceptance. Only a 4xx refuses.
+// SubmitError returns the error for an answer to a submission that did not accept the job. Only a
+// 4xx proves a refusal.
 func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string) error {
 	_, says := said(answer)
 	return submitError(client, answer, model, says)
 }
 
-// submitError is SubmitError for an answer that was read. A 404 that does not name the model
-// may come from a front end, or of a wrong base_url. So may one that repeats the path of the call, in
-// which the method follows the model.
+// submitError is SubmitError for an answer that has been read. A 404 is KindNoModel only if it
+// names the model. Any other 404 may come from a front end, or from a wrong base_url. A text with
+// the model and a method, as in "m:generateContent", only repeats the path of the call and proves
+// no more.
 func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, says vendorhttp.Said) error {
 	notFound := answer.Status == http.StatusNotFound && says.Meaning.Kind == mediagate.KindNotFound
 	if notFound && strings.Contains(says.Text, model) && !strings.Contains(says.Text, model+":") {
@@ -102,8 +105,8 @@ func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model stri
 	return client.ErrorOf(vendorhttp.Submits, answer, says)
 }
 
-// ReadError is the error of an answer to a call that changes nothing; nil means
-// HTTP 200. Only the vendor's own word proves anything.
+// ReadError returns the error for an answer to a call that changes nothing, or nil for HTTP 200.
+// Only a code of the vendor proves that something does not exist.
 func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
 	if answer.Status == http.StatusOK {
 		return nil
@@ -113,8 +116,8 @@ func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
 	return client.ErrorOf(vendorhttp.Reads, answer, says)
 }
 
-// MissingFile says that an answer speaks of a file which is deleted, or never
-// was the caller's: the vendor does not tell which.
+// MissingFile reports whether the answer says that a file is deleted or never belonged to the
+// caller. The vendor does not distinguish the two.
 func MissingFile(answer vendorhttp.Answer) bool {
 	status, own := read(answer)
 	return own && answer.Status == http.StatusForbidden && strings.Contains(string(status.Message), "may not exist")

@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// Video is a request for videos in the gateway's words.
+// Video is a request for videos with the fields of the gateway.
 type Video struct {
 	Prompt           string      `json:"prompt"`
 	NegativePrompt   string      `json:"negative_prompt"`
@@ -26,10 +26,10 @@ type Video struct {
 	ResizeMode       string      `json:"resize_mode"`
 	EnhancePrompt    *bool       `json:"enhance_prompt"`
 
-	frameFields [baseFrames]string // the frames' names, where they have others
+	frameFields [baseFrames]string // the client's names for the frames, if they differ from the usual ones
 }
 
-// VideoFields are those of the gateway's request that Veo takes.
+// VideoFields returns the fields of the gateway's request that Veo takes.
 func VideoFields() []string {
 	return []string{
 		"prompt", "negative_prompt", "duration", "aspect_ratio", "resolution", "first_frame_image", "last_frame_image",
@@ -37,8 +37,8 @@ func VideoFields() []string {
 	}
 }
 
-// DecodeVideo reads a job's request, and refuses what Veo lacks on either
-// surface: KindInvalid, naming the field.
+// DecodeVideo reads a job's request. It returns a KindInvalid that names the field if neither
+// surface of Veo can express the request.
 func DecodeVideo(job mediagate.Job) (*Video, error) {
 	v := new(Video)
 	if err := vendorhttp.DecodeParams(job.Params, v); err != nil {
@@ -57,16 +57,16 @@ func DecodeVideo(job mediagate.Job) (*Video, error) {
 	return v, nil
 }
 
-// persons are the vendor's words for whom a video may show.
+// persons maps the values of person_generation to the vendor's words.
 var persons = map[string]string{"allow_adult": "allow_adult", "disallow": "dont_allow"}
 
-// Samples is how many videos the job asks for.
+// Samples returns how many videos the job asks for.
 func (v *Video) Samples() int {
 	n, _ := v.SampleCount.Int64()
 	return max(1, int(n))
 }
 
-// Images are the frames to fetch.
+// Images returns the frames to fetch.
 func (v *Video) Images() []inline.Image {
 	var images []inline.Image
 	if v.FirstFrame != "" {
@@ -78,7 +78,7 @@ func (v *Video) Images() []inline.Image {
 	return images
 }
 
-// VideoParameters are those that both surfaces take.
+// VideoParameters are the parameters that both surfaces take.
 type VideoParameters struct {
 	SampleCount      json.Number `json:"sampleCount,omitempty"`
 	DurationSeconds  json.Number `json:"durationSeconds,omitempty"`
@@ -88,17 +88,18 @@ type VideoParameters struct {
 	PersonGeneration string      `json:"personGeneration,omitempty"`
 }
 
-// Parameters are those that both surfaces take.
+// Parameters returns the parameters that both surfaces take.
 func (v *Video) Parameters() VideoParameters {
 	return VideoParameters{
 		SampleCount: v.SampleCount, DurationSeconds: v.Duration, AspectRatio: v.AspectRatio,
-		Resolution: strings.ToLower(v.Resolution), NegativePrompt: v.NegativePrompt, PersonGeneration: persons[v.PersonGeneration],
+		Resolution: strings.ToLower(v.Resolution), NegativePrompt: v.NegativePrompt,
+		PersonGeneration: persons[v.PersonGeneration],
 	}
 }
 
 type (
-	// veoRequest has its instances last, and in those the frames: texts come
-	// before images (see Images.Request).
+	// veoRequest has its instances last, and an instance has its frames last, because texts must
+	// come before images. See Images.Request.
 	veoRequest struct {
 		Parameters any        `json:"parameters"`
 		Instances  []instance `json:"instances"`
@@ -114,8 +115,7 @@ type (
 	}
 )
 
-// Document is the vendor's request with these frames, and the parameters of
-// one surface.
+// Document returns the vendor's request with these frames and the parameters of one surface.
 func (v *Video) Document(parameters any, frames []inline.Blob) any {
 	one := instance{Prompt: v.Prompt}
 	for i, blob := range frames {
@@ -129,8 +129,7 @@ func (v *Video) Document(parameters any, frames []inline.Blob) any {
 	return veoRequest{parameters, []instance{one}}
 }
 
-// RefuseVideo makes the error for an answer to a submission to the model that starts no
-// operation.
+// RefuseVideo returns the error for an answer to a submission that starts no operation.
 func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer, model string) error {
 	status, says := said(answer)
 	if says.Meaning.Kind == mediagate.KindInvalid && status.Moderated() {
@@ -139,16 +138,18 @@ func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer, model stri
 	return submitError(client, answer, model, says)
 }
 
-// Filtered is what an end says of videos that were held back.
+// Filtered is the part of a finished operation that counts the videos which the vendor withheld.
 type Filtered struct {
 	Count   vendorhttp.Text   `json:"raiMediaFilteredCount"`
 	Reasons []vendorhttp.Text `json:"raiMediaFilteredReasons"`
 }
 
-// OfferVideos completes the report on an operation that was done without an error:
-// by its videos, or by the refusal of all of them. Videos that were held back are
-// left out. whole says that each of the others has its file.
-func OfferVideos(client *vendorhttp.Client, report *mediagate.Report, media []mediagate.Media, whole bool, held Filtered) {
+// OfferVideos completes the report on an operation that ended without an error. The job succeeds
+// with the media, and fails if the vendor withheld all videos. Withheld videos are not part of
+// media. whole says that every other video has its file.
+func OfferVideos(
+	client *vendorhttp.Client, report *mediagate.Report, media []mediagate.Media, whole bool, held Filtered,
+) {
 	if out := held.refusal(client); len(media) == 0 && out != nil {
 		report.State, report.Outcome = mediagate.JobFailed, out
 		return
@@ -156,13 +157,14 @@ func OfferVideos(client *vendorhttp.Client, report *mediagate.Report, media []me
 	report.Offer(&mediagate.Outcome{Media: media}, whole)
 }
 
-// refusal is the outcome of an operation of which videos were held back; nil
-// where none were.
+// refusal returns the outcome of an operation whose videos were withheld, or nil if none were.
 func (f Filtered) refusal(client *vendorhttp.Client) *mediagate.Outcome {
 	if (f.Count == "" || f.Count == "0") && len(f.Reasons) == 0 {
 		return nil
 	}
-	out := &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}}
+	out := &mediagate.Outcome{
+		Failure: &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"},
+	}
 	for _, reason := range f.Reasons {
 		text := client.Clean(string(reason))
 		if shown := vendorhttp.English(text); shown != "" {

@@ -1,10 +1,10 @@
-// Package inline writes requests that hold a client's images as base64, for
-// the adapters of vendors that take bytes and no links.
+// Package inline writes requests that hold a client's images as base64, for vendors that take bytes
+// and no links.
 //
-// The images are fetched before the call that submits, within its time and a
-// bound of memory for all calls of a channel, looked at, and encoded while they
-// leave.
+// It fetches the images before the call that submits, within that call's time and within one memory
+// limit for all calls of a channel. It checks the type of each image, and encodes the bytes while
+// the request is being sent.
 //
-// It is no adapter: it makes no call. It imports the root package and
+// The package is not an adapter and makes no vendor calls. It imports the root package and
 // vendorhttp.
 package inline

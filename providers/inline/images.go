@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// imageMemory is what the images of all calls may hold at once, while they
-	// are fetched and sent. Of a whole queue of calls, each with as much as a
-	// request takes, they would be gigabytes.
+	// imageMemory bounds the images of all calls in memory at once, in bytes. A call holds its
+	// images while it fetches and sends them. Without the bound, a hundred waiting calls of 15 MB
+	// each would hold 1.5 GB.
 	imageMemory = 256 << 20
-	// maxRequest bounds a request with its images, in bytes: the least of what
-	// the vendors take. Google's bound is read at second hand.
+	// maxRequest bounds a request with its images, in bytes. It is the lowest limit of the vendors.
+	// Google's limit comes from a secondary source.
 	maxRequest = 20_000_000
 )
 
-// Images fetches the images that go into a channel's requests.
+// Images fetches the images for a channel's requests.
 type Images struct {
 	now  func() time.Time
 	most int64
-	held atomic.Int64 // bytes of images that are fetched and not yet sent
+	held atomic.Int64 // bytes of images that are being fetched, or are fetched and not yet sent
 }
 
-// NewImages makes it with the clock of send gates.
+// NewImages returns an Images. now is the clock that Job.SendBefore is compared with.
 func NewImages(now func() time.Time) *Images { return &Images{now: now, most: imageMemory} }
 
-// Held are the bytes of images in memory.
+// Held returns the bytes of images in memory.
 func (m *Images) Held() int64 { return m.held.Load() }
 
 func (m *Images) take(n int64) bool {
@@ -50,28 +50,31 @@ func (m *Images) take(n int64) bool {
 	}
 }
 
-// Image is one to fetch, and the field that names it.
+// Image is an image to fetch, and the field of the client's request that names it.
 type Image struct{ Field, URL string }
 
-// Blob is an image as a document of a request has it: its type, and what
-// stands for its bytes until the request is sent.
+// Blob is an image in the document of a request: its type, and a placeholder for its bytes until
+// the request is sent.
 type Blob struct{ MimeType, Data string }
 
-// Request is a document whose images are in memory as they came; base64 is made
-// of them while they leave.
+// Request is a document with its images. The images stay in memory as raw bytes, and Body encodes
+// them while they are sent.
 type Request struct {
 	text    []byte
 	files   [][]byte
 	release func()
 }
 
-// Request fetches the images, and writes the document with them. They are
-// fetched within the time in which the call may begin: what comes later is of
-// no use, and whose server is slow should not keep the call.
+// Request fetches the images, calls document with a Blob for each, and returns the document with
+// the images. Fetching stops at job.SendBefore: a later image is of no use, and a slow server of a
+// client must not hold up the call.
 //
-// In the document no text of the client's may come after the first image.
-func (m *Images) Request(ctx context.Context, job mediagate.Job, images []Image, document func([]Blob) any) (*Request, error) {
-	if left := job.SendBefore.Sub(m.now()); !job.SendBefore.IsZero() && left > 0 { // else refused as late, when sent
+// The document must not contain text of the client after the first image.
+func (m *Images) Request(
+	ctx context.Context, job mediagate.Job, images []Image, document func([]Blob) any,
+) (*Request, error) {
+	// The send gate refuses a job past SendBefore, so such a job needs no limit here.
+	if left := job.SendBefore.Sub(m.now()); !job.SendBefore.IsZero() && left > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, left)
 		defer cancel()
@@ -88,11 +91,11 @@ func (m *Images) Request(ctx context.Context, job mediagate.Job, images []Image,
 	return r, nil
 }
 
-// Release gives back what the images hold. No body can be made any more.
+// Release frees the memory of the images. After Release, Body must not be called.
 func (r *Request) Release() { r.release() }
 
-// Body is the request to be sent. sent is called when all has left; it may be
-// nil.
+// Body returns the body of the request. It calls sent, if not nil, when the transport has read the
+// whole body of a request with images.
 func (r *Request) Body(sent func()) vendorhttp.Body {
 	if len(r.files) == 0 {
 		return vendorhttp.JSON(json.RawMessage(r.text))
@@ -100,7 +103,8 @@ func (r *Request) Body(sent func()) vendorhttp.Body {
 	return join(r.text, r.files, sent)
 }
 
-// longestType is the longest of the types that are taken.
+// longestType is the longest of the accepted types. Its length makes the size estimate an upper
+// bound.
 const longestType = "image/jpeg"
 
 func (r *Request) write(ctx context.Context, in mediagate.Inputs, images []Image, document func([]Blob) any) error {
@@ -134,8 +138,8 @@ func encode(document any) ([]byte, error) {
 	return text, nil
 }
 
-// fetch opens an image and looks at its type, since the vendor is told. left is the
-// room for it in base64.
+// fetch reads an image and detects its type, which the request states. left is the room in the
+// request for the image as base64.
 func fetch(ctx context.Context, in mediagate.Inputs, img Image, left int64) ([]byte, string, error) {
 	limit := max(left/4*3, 0)
 	body, _, err := in.Open(ctx, img.URL, limit)
@@ -150,15 +154,16 @@ func fetch(ctx context.Context, in mediagate.Inputs, img Image, left int64) ([]b
 	kind := http.DetectContentType(file)
 	if !slices.Contains([]string{"image/png", "image/jpeg", "image/webp"}, kind) {
 		return nil, "", &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: img.Field, Message: img.Field + " must be a PNG, JPEG or WebP image",
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: img.Field,
+			Message: img.Field + " must be a PNG, JPEG or WebP image",
 		}
 	}
 	return file, kind, nil
 }
 
-// share is what one call has of the memory. It grows with what has arrived, so
-// that a server which only keeps us waiting takes nothing from others, and
-// never waits, since others might wait for it in turn.
+// share is the part of the image memory that one call holds. It grows with the bytes that arrive,
+// so a slow server takes nothing from other calls. It never waits for memory, because two calls
+// could wait for each other.
 type share struct {
 	of   *Images
 	held int64
@@ -166,7 +171,9 @@ type share struct {
 
 func (s *share) grow(n int64) error {
 	if !s.of.take(n) {
-		return &mediagate.Error{Kind: mediagate.KindUnreached, Message: "other calls have the memory for images", Err: mediagate.ErrHeldUp}
+		return &mediagate.Error{
+			Kind: mediagate.KindUnreached, Message: "other calls have the memory for images", Err: mediagate.ErrHeldUp,
+		}
 	}
 	s.held += n
 	return nil
@@ -174,13 +181,13 @@ func (s *share) grow(n int64) error {
 
 func (s *share) giveBack() { s.of.held.Add(-s.held) }
 
-// inputs are those of a job, of which all that is read counts.
+// inputs opens the inputs of a job and counts all bytes that are read.
 type inputs struct {
 	mediagate.Inputs
 	share *share
 }
 
-// Open opens a file as the job's inputs do.
+// Open opens a file of the job's inputs. The bytes read from it count against the share.
 func (in inputs) Open(ctx context.Context, url string, limit int64) (io.ReadCloser, int64, error) {
 	file, length, err := in.Inputs.Open(ctx, url, limit)
 	if err != nil {

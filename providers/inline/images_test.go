@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// slow is a server whose files stop after thirty bytes, until it goes on.
+// slow is a server whose files stall after 30 bytes until the channel is closed.
 type slow chan struct{}
 
 func (s slow) Open(context.Context, string, int64) (io.ReadCloser, int64, error) {
@@ -24,7 +24,7 @@ func (s slow) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// png1 are the files of a server that is not slow: a picture of one pixel.
+// png1 is a server that returns a picture of one pixel at once.
 type png1 string
 
 func (f png1) Open(context.Context, string, int64) (io.ReadCloser, int64, error) {
@@ -33,8 +33,8 @@ func (f png1) Open(context.Context, string, int64) (io.ReadCloser, int64, error)
 
 const onePixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55"
 
-// However many calls there are, their images have a bounded memory. Who gets
-// none has sent nothing, and holds nothing.
+// TestMemoryOfImages checks that the images of many calls stay within the memory limit. A call that
+// gets no memory has sent nothing and holds nothing.
 func TestMemoryOfImages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestMemoryOfImages(t *testing.T) {
 		}
 		close(held)
 		for range 3 {
-			if err := <-ended; !mediagate.Is(err, mediagate.KindInvalid) { // it was no image
+			if err := <-ended; !mediagate.Is(err, mediagate.KindInvalid) { // the file is not an image
 				t.Error(err)
 			}
 		}

@@ -11,12 +11,13 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// slot stands for the bytes of an image in the written request.
+// slot returns the placeholder for the bytes of image i in the written request.
 func slot(i int) string { return "\u0001" + strconv.Itoa(i) + "\u0001" }
 
-// join puts the images into the written request while it is read. It looks for
-// their slots from the end: a prompt, which may hold anything, comes before. A
-// piece that was read is let go of.
+// join returns a body that reads the request with the images in the places of their slots. It
+// searches for the slots from the end, because a prompt comes before the images and may hold
+// anything, even text like a slot. The reader lets go of each piece after reading it, so that the
+// image can be freed.
 func join(text []byte, files [][]byte, sent func()) vendorhttp.Body {
 	var pieces []io.Reader
 	if sent != nil {
@@ -39,7 +40,7 @@ func join(text []byte, files [][]byte, sent func()) vendorhttp.Body {
 	return vendorhttp.Streamed("application/json", io.MultiReader(pieces...), length)
 }
 
-// end is read after all else.
+// end is a reader that calls its function after everything else has been read.
 type end func()
 
 func (e end) Read([]byte) (int, error) {
@@ -47,10 +48,10 @@ func (e end) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// escaped is a slot as it stands in JSON.
+// escaped returns the placeholder of image i as JSON writes it.
 func escaped(i int) []byte { return fmt.Appendf(nil, `\u0001%d\u0001`, i) }
 
-// encoded is the base64 of a file, made while it is read.
+// encoded returns a reader that encodes the file as base64 while it is read.
 func encoded(file []byte) io.Reader { return &encoder{file: file} }
 
 type encoder struct {
@@ -58,7 +59,8 @@ type encoder struct {
 	ready bytes.Buffer
 }
 
-// chunk is a multiple of three, so that no padding comes between.
+// chunk is how many bytes the encoder encodes at once. It is a multiple of three, so that no
+// padding appears between chunks.
 const chunk = 3 << 12
 
 func (e *encoder) Read(p []byte) (int, error) {

@@ -7,14 +7,14 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// head is what every answer begins with, of both generations.
+// head is the beginning of every answer, in both generations.
 type head struct {
 	Code      vendorhttp.Text `json:"code"`
 	Message   vendorhttp.Text `json:"message"`
 	RequestID vendorhttp.Text `json:"request_id"`
 }
 
-// chargeUnit is what the older generation charges in.
+// chargeUnit is the unit in which the older generation charges.
 const chargeUnit = "unit"
 
 type task struct {
@@ -36,8 +36,8 @@ type video struct {
 	Duration     vendorhttp.Text `json:"duration"`
 }
 
-// readHead returns nil for an answer that is not the vendor's own: the code is
-// what each of its answers has.
+// readHead reads the head of an answer. It returns nil if the answer has no numeric code, which
+// every answer of the vendor has.
 func readHead(answer vendorhttp.Answer) *head {
 	h := new(head)
 	if answer.Decode(h) != nil {
@@ -49,16 +49,16 @@ func readHead(answer vendorhttp.Answer) *head {
 	return h
 }
 
-// readTask reads what an answer with a head says of a job.
+// readTask reads the job in an answer that has a head.
 func readTask(answer vendorhttp.Answer) task {
 	var body struct {
 		Data task `json:"data"`
 	}
-	_ = answer.Decode(&body) // what is no task is an empty one
+	_ = answer.Decode(&body) // anything but a task reads as an empty one
 	return body.Data
 }
 
-// idOf is the id of the job in the answer to a submission.
+// idOf returns the job's id from the answer to a submission.
 func idOf(answer vendorhttp.Answer, at place) string {
 	if at.newer() {
 		return readMade(answer)
@@ -66,8 +66,8 @@ func idOf(answer vendorhttp.Answer, at place) string {
 	return readTask(answer).TaskID.ID()
 }
 
-// states is the older generation's whole vocabulary; any other word is unknown,
-// also those of the newer one.
+// states holds all status words of the older generation. Any other word is unknown, including those
+// of the newer one.
 var states = map[string]mediagate.JobState{
 	"submitted":  mediagate.JobQueued,
 	"processing": mediagate.JobRunning,
@@ -75,8 +75,8 @@ var states = map[string]mediagate.JobState{
 	"failed":     mediagate.JobFailed,
 }
 
-// report translates a job. An answer about another job is against the vendor's
-// own protocol: asked again, it may be right.
+// report translates a job into a report. An answer about another job violates the vendor's
+// protocol. The error is KindTransient, since a second call may return the right one.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
 	report, err := reportOf(ref, t.TaskID.ID(), string(t.Info.ExternalID))
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	return report, nil
 }
 
-// reportOf begins the report on a job by the ids that its answer carries.
+// reportOf begins a report on the job with the ids that the answer names.
 func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, error) {
 	switch {
 	case id == "":
@@ -104,21 +104,21 @@ func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, erro
 	case ref.JobID == "" && external != "" && external != ref.ExternalID:
 		return mediagate.Report{}, vendorhttp.Strange("the answer is about a job of another external id")
 	}
-	// A job id that was asked for has been compared; the external id may be left out.
+	// A job id in the reference has been compared above. A lookup by our id needs that id in the
+	// answer, and the vendor may leave it out.
 	named := ref.JobID != "" || external == ref.ExternalID
 	ref.JobID = id
 	return mediagate.Report{Ref: ref, Percent: -1, Named: named}, nil
 }
 
-// success is the outcome of a job by its files, and whether each of them has its
-// link.
+// success returns the outcome of a job by its files. whole reports whether every file has a link.
 func success(t task, watermarked bool) (out *mediagate.Outcome, whole bool) {
 	out, whole = &mediagate.Outcome{VendorCharge: mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)}, true
 	stated := true
 	for i, v := range t.Result.Videos {
 		link := v.URL.Link()
-		// The vendor makes the marked file only on demand. Without one the
-		// plain link is all there is.
+		// The vendor makes the file with a watermark only on demand. If it made none, the plain
+		// file is the result.
 		if marked := v.WatermarkURL.Link(); watermarked && marked != "" {
 			link = marked
 		}
@@ -132,7 +132,7 @@ func success(t task, watermarked bool) (out *mediagate.Outcome, whole bool) {
 		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, MimeType: "video/mp4", Duration: seconds})
 	}
 	if !stated {
-		out.Seconds = 0 // unknown of one is unknown of all
+		out.Seconds = 0 // one unknown duration makes the sum unknown
 	}
 	return out, whole
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// credentials are either an access key with its secret, or an API key.
+// credentials is an access key with its secret, or an API key.
 type credentials struct{ access, secret, api mediagate.Secret }
 
-// authorizer makes the bearer token of a call. With an API key it is the key
-// itself, otherwise a JWT that is kept while it is fresh.
+// authorizer provides the bearer token of a call. The token is the API key itself, or a JWT that
+// the authorizer reuses while it is fresh.
 type authorizer interface {
 	token() (string, error)
-	// renew drops the token if it is still the one in use, and reports whether
-	// another one can be had.
+	// renew drops the token if it is still the one in use. It reports whether token can return
+	// another one.
 	renew(stale string) bool
 }
 
@@ -35,8 +35,8 @@ func (k apiKey) renew(string) bool      { return false }
 
 const (
 	tokenLife   = 30 * time.Minute
-	tokenMargin = 5 * time.Minute // a token this near to its end is not used any more
-	tokenSkew   = 5 * time.Second // by which the vendor's clock may be behind ours
+	tokenMargin = 5 * time.Minute // a token with less time left is not used any more
+	tokenSkew   = 5 * time.Second // how far the vendor's clock may be behind ours
 )
 
 type minter struct {
@@ -53,7 +53,7 @@ func (m *minter) token() (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	// A clock that was set back would make the token's nbf lie ahead.
+	// If the clock was set back, the token's nbf would be in the future.
 	if age := now.Sub(m.made); m.current != (mediagate.Secret{}) && age >= 0 && age < tokenLife-tokenMargin {
 		return m.current.Reveal(), nil
 	}

@@ -46,7 +46,7 @@ func TestTokenClaims(t *testing.T) {
 	_, err = jwt.Parse(token, func(*jwt.Token) (any, error) { return []byte("SK"), nil },
 		jwt.WithTimeFunc(func() time.Time { return now }))
 	if err != nil {
-		t.Errorf("the signature does not hold: %v", err)
+		t.Errorf("the signature is invalid: %v", err)
 	}
 }
 
@@ -83,12 +83,12 @@ func TestTokenIsKeptWhileFresh(t *testing.T) {
 	}
 }
 
-// A token that another caller has renewed already is not dropped again.
+// TestRenewDropsOnlyTheStaleToken checks that renew keeps a token that another caller has renewed.
 func TestRenewDropsOnlyTheStaleToken(t *testing.T) {
 	t.Parallel()
 	m := &minter{access: mediagate.NewSecret("AK"), secret: mediagate.NewSecret("SK"), now: time.Now, current: mediagate.NewSecret("new"), made: time.Now()}
 	if !m.renew("old") || m.current.Reveal() != "new" {
-		t.Errorf("current = %q after the renewal of an older one", m.current)
+		t.Errorf("current = %q after the renewal of an older token", m.current)
 	}
 	if !m.renew("new") || m.current.Reveal() != "" {
 		t.Errorf("current = %q after its renewal", m.current)
@@ -98,7 +98,7 @@ func TestRenewDropsOnlyTheStaleToken(t *testing.T) {
 	}
 }
 
-// A call whose token the vendor refuses is repeated once, and only that.
+// TestAuthorizedRepeatsOnce checks that a call is repeated once if the vendor refuses its token.
 func TestAuthorizedRepeatsOnce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

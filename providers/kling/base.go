@@ -8,19 +8,18 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// opBaseVideo makes videos of requests of the base contract, at the endpoints
-// of opVideo.
+// opBaseVideo makes videos from requests of the base contract, at the endpoints of opVideo.
 const opBaseVideo = "base_video"
 
 func baseFields() []string {
 	return []string{"prompt", "image_urls", "duration", "resolution", "aspect_ratio"}
 }
 
-// modes are the vendor's words for what requests call resolutions.
+// modes maps resolutions to the vendor's modes.
 var modes = map[string]string{"720p": "std", "1080p": "pro", "4k": "4k"}
 
-// readBase reads a request of the base contract as one of opVideo, with the
-// vendor's defaults for what the client leaves open.
+// readBase reads a request of the base contract as one of opVideo. The defaults for fields that the
+// client leaves open are those of the vendor.
 func readBase(job mediagate.Job, bound int) (*params, error) {
 	b, err := vendorhttp.DecodeBase(job, baseFields())
 	if err != nil {
@@ -31,6 +30,7 @@ func readBase(job mediagate.Job, bound int) (*params, error) {
 		return nil, invalid("resolution", "must be 720p, 1080p or 4k here")
 	}
 	return &params{
-		Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: cmp.Or(b.Duration, "5"), AspectRatio: b.AspectRatio, Mode: mode, bound: bound,
+		Prompt: b.Prompt, ImageURLs: b.ImageURLs, Duration: cmp.Or(b.Duration, "5"), AspectRatio: b.AspectRatio,
+		Mode: mode, bound: bound,
 	}, nil
 }

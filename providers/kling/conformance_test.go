@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// quote is a short name for the tables below.
 var quote = providertest.Quote
 
 const (
@@ -40,7 +40,7 @@ func task(id, external, rest string) providertest.Reply {
 
 const files = `,"final_unit_deduction":"1.5","task_result":{"videos":[{"id":"v1","url":"https://cdn.example.com/v1.mp4?sig=abc","watermark_url":"https://cdn.example.com/v1-marked.mp4","duration":"5.1"}]}`
 
-// errorRows are the rows of the vendor's table that mean the same for both calls.
+// errorRows adds to rows the errors that mean the same for a submission and a poll.
 func errorRows(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"1000": {Reply: refusal(401, "1000", "Authentication failed"), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused, Calls: 2},
@@ -121,7 +121,7 @@ func pollRows() map[string]providertest.Row {
 	})
 }
 
-// suite is the conformance suite of an account with keys and JWTs.
+// suite returns the conformance suite of an account with a key pair and JWTs.
 func suite() providertest.Suite {
 	ref := mediagate.JobRef{JobID: jobID, ExternalID: externalID, Operation: "video", State: "text2video"}
 	return providertest.Suite{
@@ -164,7 +164,7 @@ func suite() providertest.Suite {
 		Words: map[string]mediagate.JobState{
 			"submitted": mediagate.JobQueued, "processing": mediagate.JobRunning,
 			"succeed": mediagate.JobSucceeded, "failed": mediagate.JobFailed,
-			"succeeded": mediagate.JobUnknown, // the word of the newer standard
+			"succeeded": mediagate.JobUnknown, // the word of the newer generation
 		},
 		Failed: func(text string) providertest.Reply {
 			return task(jobID, externalID, `,"task_status":"failed","task_status_msg":`+quote(text))

@@ -9,11 +9,11 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// fine is the code of an answer that states no error.
+// fine is the code of an answer without an error.
 const fine = "0"
 
-// meanings is the vendor's error table. The code decides, never the HTTP
-// status: 429 comes with an empty purse as well as with too many calls.
+// meanings is the vendor's error table. The code decides, never the HTTP status: the vendor answers
+// 429 both for missing funds and for too many calls.
 var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"1000": {Kind: mediagate.KindCredentials}, // authentication failed
 	"1001": {Kind: mediagate.KindCredentials}, // empty
@@ -33,16 +33,16 @@ var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"1302": {Kind: mediagate.KindThrottled, Retry: time.Second},
 	"1303": {Kind: mediagate.KindCapacity, Retry: time.Second}, // parallel tasks over the pack
 	"1304": {Kind: mediagate.KindCredentials},                  // IP allow list
-	// A server's fault proves nothing.
+	// A fault of the server proves nothing.
 	"5000": {Kind: mediagate.KindAmbiguous},
 	"5001": {Kind: mediagate.KindAmbiguous}, // maintenance
 	"5002": {Kind: mediagate.KindAmbiguous}, // timeout inside
-	// A success that holds nothing of what was asked for.
+	// A success without the requested data proves nothing.
 	fine: {Kind: mediagate.KindAmbiguous},
 }
 
-// unfit says that it may be the token that was refused, and not the key behind
-// it: a new one is worth a try.
+// unfit reports whether the code may refuse the token and not the key behind it. Then a new token
+// is worth a try.
 func unfit(code vendorhttp.Text) bool {
 	switch code {
 	case "1000", "1001", "1002", "1003", "1004":
@@ -52,19 +52,20 @@ func unfit(code vendorhttp.Text) bool {
 	}
 }
 
-// said reads an answer for what it says of errors.
+// said reads the error of an answer.
 func said(h *head) vendorhttp.Said {
 	if h == nil {
 		return vendorhttp.Said{}
 	}
 	return vendorhttp.Said{
-		Own: true, Meaning: meanings[h.Code], Code: string(h.Code), RequestID: string(h.RequestID), Text: string(h.Message),
+		Own: true, Meaning: meanings[h.Code], Code: string(h.Code),
+		RequestID: string(h.RequestID), Text: string(h.Message),
 	}
 }
 
-// made reads the answer to a submission. Where our id is taken, an earlier call
-// did arrive: a lookup finds it. A model that is gone is known by the code and the text: a
-// wrong address has the same code.
+// made reads the answer to a submission. If our id is taken, an earlier call has arrived, and a
+// lookup finds its job. An unknown model has the same code as a wrong address, so made also checks
+// that the text speaks of a model.
 func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Said {
 	s := said(h)
 	s.Done = s.Code == fine && answer.Status < http.StatusMultipleChoices && idOf(answer, at) != ""
@@ -89,10 +90,10 @@ func found(answer vendorhttp.Answer, h *head) vendorhttp.Said {
 	return s
 }
 
-// absent is the vendor's word that there is no such job. It proves absence to
-// whoever looks for a lost submission, so it is read narrowly: the old
-// endpoints say it with the code of a bad value, and 1202, an unknown method,
-// would be a wrong address.
+// absent reports whether the answer says that there is no such job. Callers take that as proof when
+// they look for a lost submission, so absent accepts few answers. The older endpoints say it with
+// the code of a bad value, so absent also checks the text. It does not accept 1202, an unknown
+// method, which may mean a wrong address.
 func absent(env *head) bool {
 	switch env.Code {
 	case "1203":
@@ -105,27 +106,30 @@ func absent(env *head) bool {
 	}
 }
 
-// duplicate tells a refused external id from other bad values. The vendor
-// documents only that it must be unique, so the words are a guess on the wide
-// side: an unneeded lookup does no harm.
+// duplicate reports whether the vendor refuses the external id because it exists. The vendor
+// documents only that the id must be unique, so the words are a broad guess. A false match costs
+// one lookup.
 func duplicate(env *head) bool {
 	if env.Code != "1200" && env.Code != "1201" {
 		return false
 	}
 	text := strings.ToLower(string(env.Message))
-	taken := contains(text, "exist", "duplicat", "unique", "repeat", "already", "been used", "in use", "重复", "已存在", "唯一")
-	return contains(text, "already exist", "已存在", "duplicat", "重复") || taken && contains(text, "external_task_id", "external task id", "externaltaskid")
+	taken := contains(text,
+		"exist", "duplicat", "unique", "repeat", "already", "been used", "in use", "重复", "已存在", "唯一")
+	return contains(text, "already exist", "已存在", "duplicat", "重复") ||
+		taken && contains(text, "external_task_id", "external task id", "externaltaskid")
 }
 
-// moderationWords mark a failure as the work of a content check: a failed job
-// has a text but no code.
+// moderationWords appear in the text of a job that failed a content check. A failed job has a text
+// but no code.
 var moderationWords = []string{
-	"risk control", "sensitive", "violat", "content policy", "platform policy", "usage policy", "content security", "moderation", "prohibited",
+	"risk control", "sensitive", "violat", "content policy", "platform policy", "usage policy",
+	"content security", "moderation", "prohibited",
 	"inappropriate", "illegal content", "unsafe", "nsfw", "content review",
 	"敏感", "违规", "审核", "风控", "违反", "不合规",
 }
 
-// failed is the outcome of a failed job, by the vendor's text.
+// failed returns the outcome of a failed job, by the vendor's text.
 func (a *Adapter) failed(text string) *mediagate.Outcome {
 	var v vendorhttp.Meaning
 	if contains(strings.ToLower(text), moderationWords...) {

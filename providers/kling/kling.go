@@ -20,16 +20,16 @@ const (
 	generationV2     = "v2"
 )
 
-// Adapter speaks to one account. New jobs are of its generation; older ones are
-// asked for where they were made. It is safe for concurrent use.
+// Adapter calls one vendor account. It submits new jobs to its generation, and asks for each older
+// job in the generation that made it. It is safe for concurrent use.
 type Adapter struct {
 	http       *vendorhttp.Client
 	auth       authorizer
 	generation string
-	bothKnown  bool // its credentials open both generations
+	bothKnown  bool // the credentials are valid in both generations
 }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name the channel and the field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, error) {
 	check := vendorhttp.Check(ch)
 	about := Description()
@@ -43,7 +43,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 		check.Wrong("options.generation", "must be legacy or v2")
 	case has("api_key") && (has("access_key") || has("secret_key")):
 		check.Wrong("credentials.api_key", "excludes access_key and secret_key")
-	case has("api_key") || generation == generationV2: // which takes no other
+	case has("api_key") || generation == generationV2: // v2 takes no key pair
 		keys.api = check.Credential("api_key")
 	default:
 		keys.access, keys.secret = check.Credential("access_key"), check.Credential("secret_key")
@@ -55,7 +55,9 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 		BaseURL: base,
 		Secrets: []mediagate.Secret{keys.access, keys.secret, keys.api},
 	}, opt)
-	a := &Adapter{http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: has("api_key")}
+	a := &Adapter{
+		http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: has("api_key"),
+	}
 	if generation == generationV2 {
 		return &batching{a}, nil
 	}
@@ -66,8 +68,8 @@ func generationOf(options map[string]string) string {
 	return cmp.Or(options["generation"], generationLegacy)
 }
 
-// Account is what names the vendor account of a channel: the access key stays
-// the same when its secret is renewed.
+// Account returns the name of the vendor account behind a channel. The access key names it, because
+// it stays the same when its secret is renewed.
 func Account(ch mediagate.Channel) string {
 	return cmp.Or(ch.Credentials["access_key"].Reveal(), ch.Credentials["api_key"].Reveal())
 }
@@ -75,7 +77,7 @@ func Account(ch mediagate.Channel) string {
 // Close drops idle connections.
 func (a *Adapter) Close() { a.http.Close() }
 
-// Ref is the reference that Submit returns for the job, less the vendor's id.
+// Ref returns the reference that Submit would return for the job, without the vendor's id.
 func (a *Adapter) Ref(job mediagate.Job) (mediagate.JobRef, error) {
 	w, err := toWire(job, a.generation)
 	if err != nil {
@@ -88,9 +90,9 @@ func refOf(job mediagate.Job, at place) mediagate.JobRef {
 	return mediagate.JobRef{ExternalID: job.ExternalID, Operation: job.Operation, State: at.state()}
 }
 
-// Submit sends the job once; providers.Provider says which kinds it returns.
-// A token that the vendor refuses is made anew, once: that call was
-// refused before the vendor looked at the job.
+// Submit sends the job once. providers.Provider lists the kinds of its errors. If the vendor
+// refuses the token, Submit makes a new token and sends the job again, once. The refused call made
+// no job, because the vendor checks the token first.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	if job.ExternalID == "" {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the job has no external id")
@@ -99,7 +101,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // of both calls, where the first is refused
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // for both calls, if the vendor refuses the first token
 	defer cancel()
 	call := vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(w.body),
@@ -125,7 +127,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	return a.ask(ctx, ref, ref.JobID)
 }
 
-// Find asks for a job by our own id.
+// Find asks for a job by our id.
 func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	if ref.ExternalID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
@@ -134,13 +136,14 @@ func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	return a.ask(ctx, ref, ref.ExternalID)
 }
 
-// ask asks for a job at each place where it may be, of which there is one once
-// the vendor has named it. It is absent only when each of them says so.
+// ask asks for a job at each place where it may be. A reference with the vendor's id has one place.
+// The job is absent only if every place says so.
 func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
 	places := a.places(ref)
 	if len(places) == 0 {
-		// Not KindNotFound, which would prove that there is no job.
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
+		// KindNotFound would prove that the vendor has no such job.
+		return mediagate.Report{}, mediagate.Errorf(
+			mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	}
 	var absent error
 	for _, at := range places {
@@ -154,11 +157,10 @@ func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (med
 	return mediagate.Report{}, absent
 }
 
-// places are those where the job may be: where the reference says; without a
-// state, at each endpoint of the older generation that its operation may have
-// used. A job of which only our id is known may have been sent when the channel
-// was of the other generation, so that is asked too. A key pair opens the older
-// one only.
+// places returns the places where the job may be. The reference's State names one. Without a State
+// they are all endpoints of the older generation that the operation may have used. If only our id
+// is known, the channel may have sent the job before it changed its generation, so places adds the
+// other generation. A key pair is valid in the older one only.
 func (a *Adapter) places(ref mediagate.JobRef) []place {
 	at := placeOf(ref.State)
 	var older []place
@@ -202,8 +204,8 @@ func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (vendorhttp.Answ
 	})
 }
 
-// authorized makes a call, and makes it once more with a new token when the
-// vendor refuses the first one. The head is nil when the answer has none.
+// authorized makes a call, and repeats it once with a new token if the vendor refuses the first
+// token. The returned head is nil if the answer has none.
 func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) (vendorhttp.Answer, *head, error) {
 	for again := true; ; again = false {
 		token, err := a.auth.token()

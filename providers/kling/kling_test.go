@@ -15,8 +15,8 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// Without an endpoint, after a crash, all that the operation may have used
-// are asked; absent is only what all of them call absent.
+// TestFindAsksEachEndpoint checks that, if the endpoint is unknown after a crash, Find asks all
+// endpoints of the operation. The job is absent only if all of them say so.
 func TestFindAsksEachEndpoint(t *testing.T) {
 	t.Parallel()
 	missing := refusal(400, "1201", "Task not found")
@@ -24,7 +24,7 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ref      mediagate.JobRef
 		replies  []providertest.Reply
-		kind     mediagate.Kind // 0: found
+		kind     mediagate.Kind // 0 if found
 		endpoint string
 		asked    []string
 	}{
@@ -97,8 +97,8 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 	}
 }
 
-// A reference of a row that was written before there was a state: the job is
-// looked for at each endpoint of its operation.
+// TestPollWithoutState checks a reference from a row without a State, as older versions wrote it.
+// Poll asks each endpoint of its operation.
 func TestPollWithoutState(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t, refusal(400, "1201", "Task not found"), task(jobID, externalID, `,"task_status":"processing"`))
@@ -108,15 +108,15 @@ func TestPollWithoutState(t *testing.T) {
 		t.Errorf("Poll = %+v, %v", report, err)
 	}
 	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, Operation: "somersault"}); !mediagate.Is(err, mediagate.KindTransient) {
-		t.Errorf("of an unknown operation: %v", err)
+		t.Errorf("an unknown operation: %v", err)
 	}
 	if n := len(vendor.Requests()); n != 2 {
 		t.Errorf("%d requests, want 2", n)
 	}
 }
 
-// The state of a job whose client wants the marked file says so, wherever it
-// comes from.
+// TestStateOfAMarkedFile checks that Submit, Ref and Poll all return the State of a job whose
+// client wants a watermark.
 func TestStateOfAMarkedFile(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t, suite().Accepted, task(jobID, externalID, `,"task_status":"processing"`))
@@ -147,14 +147,15 @@ func TestPollNeedsJob(t *testing.T) {
 		t.Errorf("without an id: %v", err)
 	}
 	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: "a/../b?c", State: "text2video"}); err == nil {
-		t.Error("an answer out of script was taken")
+		t.Error("Poll accepted an answer that the script does not have")
 	}
 	if got := vendor.Requests()[0].Path; got != "/v1/videos/text2video/a%2F..%2Fb%3Fc" {
 		t.Errorf("asked for %s: an id must stay one segment", got)
 	}
 }
 
-// D11: only an answer with the id that was asked for proves whose job it is.
+// TestReportNamesTheJob covers D11: only an answer with the requested id proves that the account
+// has the job.
 func TestReportNamesTheJob(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -190,7 +191,7 @@ func TestResultFiles(t *testing.T) {
 	const plain, marked = "https://cdn.example.com/a.mp4", "https://cdn.example.com/a-marked.mp4"
 	for name, tc := range map[string]struct {
 		videos string
-		want   bool // the watermark
+		want   bool // the client wants the watermark
 		media  []mediagate.Media
 		total  float64
 	}{
@@ -253,8 +254,8 @@ func TestFailureCodes(t *testing.T) {
 	}
 }
 
-// Each field that an operation lacks is refused by its name, and nothing is
-// sent: it is never dropped in silence.
+// TestFieldsThatAnOperationLacks checks that a field which the operation lacks is an error with its
+// name. The adapter sends nothing and ignores no field.
 func TestFieldsThatAnOperationLacks(t *testing.T) {
 	t.Parallel()
 	const images = `"image_urls":["https://a.example.com/1.png","https://a.example.com/2.png"`
@@ -283,8 +284,8 @@ func TestFieldsThatAnOperationLacks(t *testing.T) {
 		"shots in omni":             {"omni", `{"multi_shot":false}`, "multi_shot"},
 		"sound with a video":        {"omni", `{"audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4"}]}`, "audio"},
 		"too many subjects in omni": {"omni", film + `,` + images + `,"https://a.example.com/3.png"],"element_list":[{"element_id":1},` + subject + `]}`, "element_list"},
-		"a field of nobody":         {"omni", `{"prompt":"a","cfg_scale":1}`, "cfg_scale"},
-		"a field of nobody's shots": {"video", `{"multi_prompt":[{"camera":"left"}]}`, "camera"},
+		"an unknown field":          {"omni", `{"prompt":"a","cfg_scale":1}`, "cfg_scale"},
+		"an unknown field of shots": {"video", `{"multi_prompt":[{"camera":"left"}]}`, "camera"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -321,7 +322,7 @@ func TestSettings(t *testing.T) {
 	keys := map[string]string{"access_key": "AKabcdef", "secret_key": "SKabcdef"}
 	for name, tc := range map[string]struct {
 		channel mediagate.Channel
-		fields  []string // none: it opens
+		fields  []string // empty if New succeeds
 	}{
 		"legacy":         {mediagate.Channel{Credentials: mediagate.Secrets(keys), Options: map[string]string{"generation": "legacy"}}, nil},
 		"api key":        {mediagate.Channel{Credentials: mediagate.Secrets(map[string]string{"api_key": "kl-abcdef"})}, nil},
@@ -355,7 +356,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// The reason may stand far behind in a long text, where it is not shown.
+// TestModerationInALongText checks that the words of moderation count in a part of the text that is
+// too long to be shown.
 func TestModerationInALongText(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t, suite().Failed(strings.Repeat("the job was stopped ", 40)+"by the risk control system"))
@@ -364,6 +366,6 @@ func TestModerationInALongText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := report.Outcome.Failure; f.Code != mediagate.CodeContentPolicy || f.Retryable {
-		t.Errorf("failure %+v, want one of the content", f)
+		t.Errorf("failure %+v, want one about the content", f)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The operations of the newer generation, as they stand in its paths.
+// The names of the operations in the paths of the newer generation.
 const (
 	newerText   = "text-to-video"
 	newerFrames = "image-to-video"
 	newerOmni   = "omni-video"
 )
 
-// newerModels are the models' names in the paths of the newer generation.
+// newerModels maps the names of the models to those in the paths of the newer generation.
 var newerModels = map[string]string{
 	"kling-v3":         "kling-3.0",
 	framesModel:        "kling-3.0-omni",
@@ -28,11 +28,11 @@ var newerModels = map[string]string{
 	"kling-v2-5-turbo": "kling-2.5-turbo",
 }
 
-// o1 cuts no films into shots and makes no sound of its own.
+// o1 is the model that has neither multiple shots nor native audio.
 const o1 = "kling-o1"
 
-// newerRequest is the body of a submission of the newer generation. Its
-// text-to-video takes a prompt, its other operations a list of contents.
+// newerRequest is the body of a submission to the newer generation. text-to-video takes a prompt,
+// and the other operations take a list of contents.
 type newerRequest struct {
 	Prompt   string         `json:"prompt,omitempty"`
 	Contents []newerContent `json:"contents,omitempty"`
@@ -40,8 +40,7 @@ type newerRequest struct {
 	Options  newerOptions   `json:"options"`
 }
 
-// newerContent is one thing that a video is made of. The prompt refers to it
-// by its id, as @id.
+// newerContent is one input of a video. The prompt refers to it by its id, as @id.
 type newerContent struct {
 	Type      string `json:"type"`
 	Text      string `json:"text,omitempty"`
@@ -50,8 +49,8 @@ type newerContent struct {
 	ID        string `json:"id,omitempty"`
 }
 
-// newerSettings are always written, so that no default of the vendor's
-// decides: it would cut shots by itself.
+// newerSettings are always written, so that no default of the vendor applies. By default the vendor
+// would divide the video into shots.
 type newerSettings struct {
 	MultiShot   *bool  `json:"multi_shot,omitempty"`
 	Audio       string `json:"audio"`
@@ -68,15 +67,17 @@ type newerOptions struct {
 
 var newerResolutions = map[string]string{"std": "720p", "pro": "1080p", "4k": "4k"}
 
-// writeNewer puts the job in the words of the newer generation. Which
-// operation can say what is the same as in the older one.
+// writeNewer translates the job for the newer generation. Each operation takes the same fields as
+// in the older one.
 func writeNewer(job mediagate.Job) (wire, error) {
 	p, err := read(job, maxNewer)
 	if err != nil {
 		return wire{}, err
 	}
 	model := cmp.Or(newerModels[job.Upstream], job.Upstream)
-	r := &newerRequest{Options: newerOptions{CallbackURL: job.CallbackURL, ExternalTaskID: job.ExternalID, WatermarkInfo: watermarkInfo{p.Watermark}}}
+	r := &newerRequest{Options: newerOptions{
+		CallbackURL: job.CallbackURL, ExternalTaskID: job.ExternalID, WatermarkInfo: watermarkInfo{p.Watermark},
+	}}
 	if r.Settings, err = p.newerSettings(model); err != nil {
 		return wire{}, err
 	}
@@ -147,8 +148,7 @@ func (r *newerRequest) setPlain(p *params) (endpoint string, err error) {
 	return newerFrames, r.addElements(p)
 }
 
-// setFramed writes images as frames, and the pictures of subjects as
-// references.
+// setFramed writes images as frames, and the pictures of subjects as references.
 func (r *newerRequest) setFramed(p *params) error {
 	if p.NegativePrompt != "" {
 		return invalid("negative_prompt", "is not supported here")
@@ -156,7 +156,7 @@ func (r *newerRequest) setFramed(p *params) error {
 	if len(p.ImageURLs) > len(frameTypes) {
 		return invalid("image_urls", fmt.Sprintf("takes at most %d images here", len(frameTypes)))
 	}
-	if len(p.ImageURLs) == 0 { // else the video follows the frame
+	if len(p.ImageURLs) == 0 { // otherwise the video has the ratio of the frame
 		r.Settings.AspectRatio = p.AspectRatio
 	}
 	r.addFrames(p)
@@ -195,8 +195,8 @@ func (r *newerRequest) addPicture(n int, link string) {
 	r.Contents = append(r.Contents, newerContent{Type: "refer_image", URL: link, ID: fmt.Sprintf("image_%d", n)})
 }
 
-// addElements writes subjects by id as such, and shows the pictures of the
-// others, which are numbered after the request's own images.
+// addElements writes subjects by id as elements. For the other subjects it adds their pictures,
+// numbered after the request's own images.
 func (r *newerRequest) addElements(p *params) error {
 	pictures, elements := len(p.ImageURLs), 0
 	for i, e := range p.ElementList {
@@ -222,8 +222,8 @@ func (r *newerRequest) addElements(p *params) error {
 	return nil
 }
 
-// setPrompt writes what the vendor reads: the prompt, or the shots, which are a
-// text of their own form here.
+// setPrompt writes the text that the vendor reads: the prompt, or the shots, which form one text in
+// this generation.
 func (r *newerRequest) setPrompt(p *params, endpoint string) error {
 	field, text := "prompt", p.Prompt
 	if p.cut() {
@@ -245,9 +245,9 @@ func (r *newerRequest) setPrompt(p *params, endpoint string) error {
 	return nil
 }
 
-// shotText is "shot n, m, words; …" with m in seconds, in the order of the
-// shots. The separators are the vendor's: a semicolon within the words becomes
-// a full-width one.
+// shotText returns the shots in their order as one text, such as "shot 1, 5, a fox; shot 2, 3, a
+// dog;" with durations in seconds. The vendor splits at semicolons, so one within a prompt becomes
+// a full-width semicolon.
 func (p *params) shotText() (string, error) {
 	type numbered struct {
 		n    int
@@ -276,9 +276,8 @@ func (p *params) shotText() (string, error) {
 
 var reference = regexp.MustCompile(`<<<((?:image|element|video)_[0-9]+)>>>`)
 
-// atSigns turns each <<<image_1>>> into @image_1, which is how this generation
-// refers to its contents. A word that follows at once, or comes right before,
-// would become part of it.
+// atSigns replaces each <<<image_1>>> by @image_1, the form of a reference in this generation. It
+// adds a blank if a word touches the reference, because the word would become part of it.
 func atSigns(text string) string {
 	var b strings.Builder
 	start := 0

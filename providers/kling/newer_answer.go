@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// newerTask is a job as the newer generation tells of it.
+// newerTask is a job in an answer of the newer generation.
 type newerTask struct {
 	ID         vendorhttp.Text `json:"id"`
 	Status     vendorhttp.Text `json:"status"`
@@ -24,11 +24,11 @@ type newerTask struct {
 	Billing []struct {
 		Kind     vendorhttp.Text `json:"charge_type"`
 		Amount   vendorhttp.Text `json:"amount"`
-		Currency vendorhttp.Text `json:"currency"` // of cash
+		Currency vendorhttp.Text `json:"currency"` // of a charge in cash
 	} `json:"billing"`
 }
 
-// newerStates is the newer generation's whole vocabulary.
+// newerStates holds all status words of the newer generation.
 var newerStates = map[string]mediagate.JobState{
 	"submitted":  mediagate.JobQueued,
 	"processing": mediagate.JobRunning,
@@ -36,25 +36,25 @@ var newerStates = map[string]mediagate.JobState{
 	"failed":     mediagate.JobFailed,
 }
 
-// readMade is the id in the answer to a submission.
+// readMade returns the job's id from the answer to a submission.
 func readMade(answer vendorhttp.Answer) string {
 	var body struct {
 		Data newerTask `json:"data"`
 	}
-	_ = answer.Decode(&body) // what is no task has no id
+	_ = answer.Decode(&body) // anything but a task has no id
 	return body.Data.ID.ID()
 }
 
-// newerBatch is how many jobs one question may name. The vendor states no
-// bound; this keeps the address short.
+// newerBatch is the most jobs that one call asks for. The vendor documents no limit, and this one
+// keeps the URL short.
 const newerBatch = 50
 
-// batching is an adapter whose new jobs are of the newer generation, which
-// tells of many at once.
+// batching is an adapter for new jobs of the newer generation, which answers for many jobs in one
+// call.
 type batching struct{ *Adapter }
 
-// Batches reports whether PollAll takes the job: those of the older generation
-// are asked for one by one.
+// Batches reports whether PollAll takes the job. Poll asks for jobs of the older generation one by
+// one.
 func (b *batching) Batches(ref mediagate.JobRef) bool {
 	return ref.JobID != "" && placeOf(ref.State).newer() && !strings.Contains(ref.JobID, ",")
 }
@@ -99,7 +99,7 @@ func (a *Adapter) queryNewer(ctx context.Context, ref mediagate.JobRef, id strin
 	return a.newerReport(ref, tasks[0])
 }
 
-// tasks asks for jobs by ids of one kind.
+// tasks asks for jobs by ids of one kind, which key names.
 func (a *Adapter) tasks(ctx context.Context, key string, ids ...string) ([]newerTask, error) {
 	for i, id := range ids {
 		ids[i] = url.QueryEscape(id)
@@ -116,7 +116,7 @@ func (a *Adapter) tasks(ctx context.Context, key string, ids ...string) ([]newer
 	var body struct {
 		Data []newerTask `json:"data"`
 	}
-	// Only a list can be an empty one: anything else proves nothing.
+	// Only an empty list proves that there is no job. An answer without a list proves nothing.
 	if err := answer.Decode(&body); err != nil || body.Data == nil {
 		return nil, vendorhttp.Strange("the answer has no list of jobs")
 	}
@@ -148,8 +148,8 @@ func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Repo
 	return report, nil
 }
 
-// charged is what the vendor took: the sum of its charges, as far as they are
-// of one kind.
+// charged returns the sum of the vendor's charges, or nil if they differ in kind or an amount is
+// missing.
 func (t newerTask) charged() *mediagate.VendorCharge {
 	var sum *mediagate.VendorCharge
 	for i, b := range t.Billing {

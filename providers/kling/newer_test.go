@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// newerJob is a job as the newer generation tells of it.
+// newerJob returns a job in the form of the newer generation.
 func newerJob(id, external, rest string) string {
 	return fmt.Sprintf(`{"id":%s,"external_id":%s,"create_time":1781080778802,"update_time":1781080794151%s}`, quote(id), quote(external), rest)
 }
@@ -30,7 +30,7 @@ func newerMade(id, external string) providertest.Reply {
 const outputs = `,"outputs":[{"type":"video","id":"v1","url":"https://cdn.example.com/v1.mp4","watermark_url":"https://cdn.example.com/v1-marked.mp4","duration":"5.1"}]` +
 	`,"billing":[{"charge_type":"unit","package_type":"video","amount":"1.5","list_price":"0.21"}]`
 
-// newerSuite is the conformance suite of a channel of the newer generation.
+// newerSuite returns the conformance suite of a channel of the newer generation.
 func newerSuite() providertest.Suite {
 	s := suite()
 	s.Channel.Credentials = mediagate.Secrets(map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"})
@@ -55,13 +55,13 @@ func newerSuite() providertest.Suite {
 		return newerList(newerJob(jobID, externalID, `,"status":"failed","message":`+quote(text)))
 	}
 	for _, rows := range []map[string]providertest.Row{s.SubmitRows, s.PollRows} {
-		for _, code := range []string{"1000", "1001", "1002", "1003", "1004"} { // a key cannot be made anew
+		for _, code := range []string{"1000", "1001", "1002", "1003", "1004"} { // an API key cannot be renewed
 			row := rows[code]
 			row.Calls = 1
 			rows[code] = row
 		}
 	}
-	// A lookup asks the older generation too: see TestFindAsksBothGenerations.
+	// A lookup also asks the older generation; see TestFindAsksBothGenerations.
 	for _, name := range []string{"1201 task not found", "1203"} {
 		delete(s.PollRows, name)
 	}
@@ -111,17 +111,17 @@ func TestNewerGolden(t *testing.T) {
 	newerSuite().Golden(t, "testdata/v2/*.txtar", *update)
 }
 
-// An answer can be lost just before a channel changes its generation. Only when
-// both say that there is no such job is there none (D4).
+// TestFindAsksBothGenerations checks a lookup after an answer was lost just before the channel
+// changed its generation. The job is absent only if both generations say so (D4).
 func TestFindAsksBothGenerations(t *testing.T) {
 	t.Parallel()
 	absent := refusal(400, "1201", "Task not found")
 	const asked = "/tasks?external_task_ids=" + externalID
 	for name, tc := range map[string]struct {
 		suite   providertest.Suite
-		ref     mediagate.JobRef // less our id and the operation
+		ref     mediagate.JobRef // without our id and the operation
 		answers []providertest.Reply
-		kind    mediagate.Kind // of the error; else the job is found
+		kind    mediagate.Kind // of the error; 0 if the job is found
 		state   string
 		paths   []string
 	}{
@@ -192,22 +192,22 @@ func TestFindAsksBothGenerations(t *testing.T) {
 	}
 }
 
-// keyed is a channel of the older generation with an API key.
+// keyed returns the suite of a channel of the older generation with an API key.
 func keyed() providertest.Suite {
 	s := suite()
 	s.Channel.Credentials = mediagate.Secrets(map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"})
 	return s
 }
 
-// Jobs that a channel made before it changed its generation are asked for where
-// they are, one by one.
+// TestNewerPollsOlderJobsAlone checks that jobs of the older generation are polled one by one,
+// where they were made, after the channel changed its generation.
 func TestNewerPollsOlderJobsAlone(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t, task(jobID, externalID, `,"task_status":"processing"`))
 	p := newerSuite().Open(t, vendor.URL, providers.Options{})
 	older := mediagate.JobRef{JobID: jobID, Operation: "video", State: "image2video"}
 	if p.(providers.Chooser).Batches(older) || !p.(providers.Chooser).Batches(newerSuite().Ref) {
-		t.Error("it batches the older generation's jobs, or not its own")
+		t.Error("Batches takes jobs of the older generation, or refuses those of the newer one")
 	}
 	if report, err := p.Poll(t.Context(), older); err != nil || report.State != mediagate.JobRunning {
 		t.Errorf("Poll: %+v, %v", report, err)
@@ -251,7 +251,7 @@ func TestNewerCharges(t *testing.T) {
 	}
 }
 
-// What the newer generation is told, beside the golden files.
+// TestNewerWords checks prompts of the newer generation that the golden files do not cover.
 func TestNewerWords(t *testing.T) {
 	t.Parallel()
 	const film = `"mode":"std","duration":5,"aspect_ratio":"16:9","audio":false,"multi_shot":true,"shot_type":"customize"`
@@ -261,8 +261,8 @@ func TestNewerWords(t *testing.T) {
 	long := strings.Repeat("草", 512)
 	for name, tc := range map[string]struct {
 		upstream, operation, params string
-		want                        string // of the prompt
-		field                       string // of the refusal
+		want                        string // the prompt
+		field                       string // the field of the error
 	}{
 		"shots in their order": {
 			"kling-v3", "video", `{"prompt":"unread",` + film + `,"multi_prompt":[` + shot(2, "a dog; asleep") + `,` + shot(1, " a fox ") + `]}`,
@@ -286,8 +286,8 @@ func TestNewerWords(t *testing.T) {
 			"kling-v3", "video", `{"mode":"std","duration":5,"prompt":"<<<element_1>>> runs","image_urls":["https://a.example.com/1.png"],"element_list":[{"element_id":7}]}`,
 			"@element_1 runs", "",
 		},
-		"a mode of nobody": {"kling-v3", "video", `{"mode":"8k","duration":5,"prompt":"a"}`, "", "mode"},
-		"no duration":      {"kling-v3", "video", `{"mode":"std","prompt":"a"}`, "", "duration"},
+		"an unknown mode": {"kling-v3", "video", `{"mode":"8k","duration":5,"prompt":"a"}`, "", "mode"},
+		"no duration":     {"kling-v3", "video", `{"mode":"std","prompt":"a"}`, "", "duration"},
 		"sound and a video": {
 			"kling-video-o1", "omni", `{"mode":"std","duration":5,"prompt":"a","audio":true,"video_list":[{"video_url":"https://a.example.com/v.mp4","refer_type":"base","keep_original_sound":"no"}]}`, "", "audio",
 		},

@@ -8,22 +8,22 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// The operations. Two of them use the same endpoint, which reads its images
-// as frames or as references.
+// The names of the operations. opOmniFrames and opOmni use the same endpoint, with images as frames
+// or as references.
 const (
 	opVideo      = "video"
 	opOmniFrames = "omni_frames"
 	opOmni       = "omni"
 )
 
-// The endpoints of the older generation that we use.
+// The endpoints of the older generation that the adapter uses.
 const (
 	text2video  = "text2video"
 	image2video = "image2video"
 	omniVideo   = "omni-video"
 )
 
-// endpoints names those that each operation may use.
+// endpoints holds the endpoints that each operation may use.
 var endpoints = map[string][]string{
 	opVideo:      {text2video, image2video},
 	opBaseVideo:  {text2video, image2video},
@@ -31,25 +31,26 @@ var endpoints = map[string][]string{
 	opOmni:       {omniVideo},
 }
 
-// framesModel is the upstream whose images are frames. Its requests were of
-// the operation omni, and already in the vendor's words, when they were stored
-// before omni_frames existed.
+// framesModel is the upstream whose images are frames. Before omni_frames existed, its requests
+// were stored under the operation omni, and already in the vendor's form.
 const framesModel = "kling-v3-omni"
 
-// worded says that a job's request was stored in the vendor's words.
+// worded reports whether the job's request was stored in the vendor's form.
 func worded(job mediagate.Job) bool {
 	return job.Operation == opOmni && job.Upstream == framesModel
 }
 
-// submitTimeout bounds a submission, of all operations.
+// submitTimeout bounds a submission of any operation.
 const submitTimeout = 30 * time.Second
 
-// Description is what the adapter says of itself.
+// Description describes the adapter: its credentials, options and operations.
 func Description() providers.Description {
 	common := []string{"prompt", "mode", "duration", "aspect_ratio", "image_urls", "element_list", "watermark", "audio"}
 	film := slices.Concat(common, []string{"negative_prompt", "multi_shot", "shot_type", "multi_prompt"})
 	operation := func(fields []string) providers.Operation {
-		return providers.Operation{Fields: fields, Media: "video", Find: true, Batch: newerBatch, Callback: true, Submit: submitTimeout}
+		return providers.Operation{
+			Fields: fields, Media: "video", Find: true, Batch: newerBatch, Callback: true, Submit: submitTimeout,
+		}
 	}
 	base := operation(baseFields())
 	base.Base = true
@@ -65,7 +66,7 @@ func Description() providers.Description {
 	}
 }
 
-// fieldsOf are those that a job may have.
+// fieldsOf returns the fields that the job may have.
 func fieldsOf(job mediagate.Job) []string {
 	name := job.Operation
 	if worded(job) {

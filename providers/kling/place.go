@@ -2,19 +2,19 @@ package kling
 
 import "strings"
 
-// place is where a job is asked for, and what is wanted of it: the older
-// generation keys ids by endpoint, the newer one has a single place for all. A
-// marked file is made beside the plain one on demand.
+// place is where to ask for a job, and which file the client wants. The older generation has a
+// place for each endpoint, the newer one a single place. The vendor makes a file with a watermark
+// beside the plain one, on demand.
 type place struct {
 	endpoint string
 	marked   bool
 }
 
-// marking follows the endpoint in a reference's state. Stored references have
-// it, so it stays as it is.
+// marking follows the endpoint in the State of a reference. Stored references contain it, so it
+// must not change.
 const marking = " watermark"
 
-// state is the place as a reference keeps it.
+// state returns the place in the form that a reference stores.
 func (p place) state() string {
 	if p.marked {
 		return p.endpoint + marking
@@ -27,7 +27,7 @@ func placeOf(state string) place {
 	return place{endpoint, marked}
 }
 
-// newerTasks stands for an endpoint: the place of the newer generation's jobs.
+// newerTasks is the endpoint of all jobs of the newer generation.
 const newerTasks = "tasks"
 
 func (p place) newer() bool { return p.endpoint == newerTasks }

@@ -13,8 +13,8 @@ import (
 
 const videosPath = "/v1/videos/"
 
-// params are the gateway's own fields, validated and with defaults. Pointers
-// tell a field that a model does not have from one that is off.
+// params are the fields of the gateway's request, validated and with defaults. Pointers distinguish
+// a field that a model does not have from one that is off.
 type params struct {
 	Prompt         string      `json:"prompt"`
 	NegativePrompt string      `json:"negative_prompt"`
@@ -34,7 +34,7 @@ type params struct {
 		KeepOriginalSound string `json:"keep_original_sound"`
 	} `json:"video_list"`
 
-	bound int // of the vendor's prompt, in characters
+	bound int // the limit of the vendor's prompt, in characters
 }
 
 type shot struct {
@@ -43,8 +43,8 @@ type shot struct {
 	Duration json.Number `json:"duration"`
 }
 
-// element is a subject: known to the vendor by its id, or described by name
-// and pictures.
+// element is a subject. The vendor has it on record under an id, or the request describes it by
+// name and pictures.
 type element struct {
 	ElementID   json.Number `json:"element_id"`
 	Name        string      `json:"name"`
@@ -54,15 +54,14 @@ type element struct {
 
 func (e element) byName() bool { return e.ElementID == "" }
 
-// cut reports whether the client cut the shots: the vendor then reads their
-// texts, and not the prompt.
+// cut reports whether the client divided the video into shots. The vendor then reads their prompts
+// and ignores the prompt of the video.
 func (p *params) cut() bool {
 	return p.MultiShot != nil && *p.MultiShot && p.ShotType == "customize" && len(p.MultiPrompt) > 0
 }
 
-// request is the body of all three endpoints. What an endpoint does not take
-// stays empty and is left out; what it takes is always written, so that no
-// default of the vendor's decides.
+// request is the body for all three endpoints. Fields that an endpoint does not take are left out.
+// Fields that it takes are always written, so that no default of the vendor applies.
 type request struct {
 	ModelName      string         `json:"model_name"`
 	Prompt         string         `json:"prompt,omitempty"`
@@ -87,7 +86,7 @@ type request struct {
 type (
 	imageItem struct {
 		ImageURL string `json:"image_url"`
-		Type     string `json:"type,omitempty"` // none: to refer to
+		Type     string `json:"type,omitempty"` // empty: a reference
 	}
 	videoItem struct {
 		VideoURL          string `json:"video_url"`
@@ -114,15 +113,14 @@ func Supports(job mediagate.Job, options map[string]string) error {
 	return err
 }
 
-// wire is a job in the vendor's words: where it is sent, what is sent, and where
-// to ask for it later.
+// wire is a request to the vendor: its path, its body, and the place to ask for the job later.
 type wire struct {
 	path string
 	body any
 	at   place
 }
 
-// toWire writes the job's request for the generation of the vendor's API.
+// toWire translates the job for the generation of the vendor's API.
 func toWire(job mediagate.Job, generation string) (wire, error) {
 	if generation == generationV2 {
 		return writeNewer(job)
@@ -131,7 +129,7 @@ func toWire(job mediagate.Job, generation string) (wire, error) {
 	return wire{path: videosPath + at.endpoint, body: r, at: at}, err
 }
 
-// read reads the job's fields. bound is that of the vendor's prompts.
+// read reads the job's fields. bound is the limit of the vendor's prompts in characters.
 func read(job mediagate.Job, bound int) (*params, error) {
 	if endpoints[job.Operation] == nil {
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
@@ -143,9 +141,8 @@ func read(job mediagate.Job, bound int) (*params, error) {
 	return p, vendorhttp.DecodeParams(job.Params, p, fieldsOf(job)...)
 }
 
-// write puts the job in the words of the older generation: the body, and where
-// to ask for the job later. It makes no call, and its errors name field and
-// rule.
+// write translates the job for the older generation. It returns the body and the place to ask for
+// the job later. It makes no call. Its errors name the field and the rule.
 func write(job mediagate.Job) (*request, place, error) {
 	p, err := read(job, maxPrompt)
 	if err != nil {
@@ -183,7 +180,7 @@ func write(job mediagate.Job) (*request, place, error) {
 	if err != nil {
 		return nil, place{}, err
 	}
-	// The texts are those that the operation made of the client's.
+	// The operation has changed the client's texts, so they are written last.
 	r.Prompt = p.Prompt
 	if err := r.setDuration(p); err != nil {
 		return nil, place{}, err
@@ -209,8 +206,8 @@ func (r *request) setDuration(p *params) error {
 	return nil
 }
 
-// setShots writes the shots that take effect: none without multi_shot, and
-// their list only where the client cut them.
+// setShots writes the shots that take effect: none without multi_shot, and their list only if the
+// client divided the video.
 func (r *request) setShots(p *params) error {
 	if p.MultiShot == nil || !*p.MultiShot {
 		return nil
@@ -230,13 +227,15 @@ func (r *request) setShots(p *params) error {
 			field := fmt.Sprintf("multi_prompt[%d].duration", i)
 			return mediagate.Invalid(field, "%s must be an integer", field)
 		}
-		r.MultiPrompt = append(r.MultiPrompt, shotItem{Index: index, Prompt: shot.Prompt, Duration: strconv.Itoa(seconds)})
+		r.MultiPrompt = append(r.MultiPrompt, shotItem{
+			Index: index, Prompt: shot.Prompt, Duration: strconv.Itoa(seconds),
+		})
 	}
 	return nil
 }
 
-// setVideo writes what only the plain endpoints take, and chooses between them
-// by the images. They take subjects by id only, beside a first frame only.
+// setVideo writes the fields that only the plain endpoints take, and chooses between the endpoints
+// by the images. They take subjects by id only, and only beside a first frame.
 func (r *request) setVideo(p *params) (endpoint string, err error) {
 	if err := p.suitsPlain(); err != nil {
 		return "", err
@@ -249,11 +248,12 @@ func (r *request) setVideo(p *params) (endpoint string, err error) {
 	case 2:
 		r.ImageTail = p.ImageURLs[1]
 	}
-	r.Image = p.ImageURLs[0] // no aspect_ratio: the video follows it
+	r.Image = p.ImageURLs[0] // no aspect_ratio: the video has that of the image
 	return image2video, nil
 }
 
-// suitsPlain refuses what is not for the endpoints of plain text and frames.
+// suitsPlain returns an error if the endpoints for plain text and frames cannot express the
+// request.
 func (p *params) suitsPlain() error {
 	switch i := slices.IndexFunc(p.ElementList, element.byName); {
 	case i >= 0:
@@ -267,11 +267,11 @@ func (p *params) suitsPlain() error {
 	}
 }
 
-// frameTypes are what omni-video calls a first and a last frame.
+// frameTypes holds omni-video's names for a first and a last frame.
 var frameTypes = []string{"first_frame", "end_frame"}
 
-// suitsFrames refuses what the other endpoints are for, and what omni-video
-// does not make.
+// suitsFrames returns an error if the request belongs to another endpoint, or if omni-video cannot
+// make it.
 func (p *params) suitsFrames() error {
 	named := slices.ContainsFunc(p.ElementList, element.byName)
 	switch {
@@ -296,7 +296,7 @@ func (r *request) setFrames(p *params) error {
 	if len(p.ImageURLs) > len(frameTypes) {
 		return invalid("image_urls", fmt.Sprintf("takes at most %d images here", len(frameTypes)))
 	}
-	if len(p.ImageURLs) == 0 { // else the video follows the frame
+	if len(p.ImageURLs) == 0 { // otherwise the video has the ratio of the frame
 		r.AspectRatio = p.AspectRatio
 	}
 	for i, link := range p.ImageURLs {
@@ -320,9 +320,9 @@ func (r *request) setReferences(p *params) error {
 	return nil
 }
 
-// setElements writes subjects by id as such. The vendor does not know the
-// others: it is shown their pictures, after the request's own images, in the
-// order by which the prompt refers to them.
+// setElements writes subjects by id as elements. The vendor has no record of the others, so it gets
+// their pictures. These follow the request's own images, in the order in which the prompt numbers
+// them.
 func (r *request) setElements(p *params) error {
 	for i, e := range p.ElementList {
 		if e.byName() {
@@ -343,7 +343,7 @@ func (r *request) setElements(p *params) error {
 	return nil
 }
 
-// invalid is the error of a field, in words that follow its name.
+// invalid returns the error about a field. rule follows the name of the field in the message.
 func invalid(field, rule string) error { return mediagate.Invalid(field, "%s %s", field, rule) }
 
 func onOff(on bool) string {
@@ -353,7 +353,7 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// whole reads an integer however it is written, as 5 or 5.0.
+// whole reads an integer in any form, such as 5 or 5.0.
 func whole(n json.Number) (int, error) {
 	f, err := n.Float64()
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1e9 {

@@ -9,21 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// The vendor's bounds of its texts, in characters. What we add must fit too.
+// The vendor's limits of texts, in characters. They also count the text that the adapter adds.
 const (
-	maxPrompt     = 2500 // of the older generation
-	maxNewer      = 3072 // of the newer one
+	maxPrompt     = 2500 // the older generation
+	maxNewer      = 3072 // the newer generation
 	maxShotPrompt = 512
 )
 
-// The references that omni-video takes together: images, pictures of subjects
-// and subjects by id.
+// The most references that omni-video takes: images, pictures of subjects and subjects by id
+// together.
 const (
 	maxReferences          = 7
 	maxReferencesWithVideo = 4
 )
 
-// wordFrames says in the texts what omni-video has no fields for.
+// wordFrames adds the negative prompt and the subjects by name to the texts, because omni-video has
+// no fields for them.
 func (p *params) wordFrames() error {
 	if err := p.avoid(); err != nil {
 		return err
@@ -35,7 +36,7 @@ func (p *params) wordFrames() error {
 	return p.mentionSubjects(subjects)
 }
 
-// wordReferences is wordFrames where the client's images are references too.
+// wordReferences is wordFrames for requests whose own images are references too.
 func (p *params) wordReferences() error {
 	if err := p.referToFirst(); err != nil {
 		return err
@@ -48,17 +49,17 @@ func (p *params) wordReferences() error {
 	if err != nil {
 		return err
 	}
-	// A client can refer to its own images only. A prompt that refers to the
-	// pictures of subjects was stored in the vendor's words.
+	// A client can refer to its own images only. If the prompt refers to pictures of subjects, the
+	// request was stored in the vendor's form.
 	if slices.ContainsFunc(subjects, func(sub *subject) bool { return strings.Contains(p.Prompt, sub.references) }) {
 		return nil
 	}
 	return p.mentionSubjects(subjects)
 }
 
-// rewrite changes each text. The function is told the bound and whether the
-// vendor reads this one: of a film in shots it reads theirs only. When it
-// fails, why says what made the text too long.
+// rewrite applies change to each text. change gets the limit of the text, and whether the vendor
+// reads it: in a video with shots the vendor reads only the prompts of the shots. If change fails
+// because the text got too long, the error ends with why.
 func (p *params) rewrite(change func(text string, bound int, read bool) (string, bool), why string) error {
 	tooLong := func(field string, bound int) error {
 		return invalid(field, fmt.Sprintf("must be a string of at most %d characters, %s", bound, why))
@@ -79,8 +80,7 @@ func (p *params) rewrite(change func(text string, bound int, read bool) (string,
 	return nil
 }
 
-// avoid says what must not be seen at the end of the texts: omni-video has no
-// field for it.
+// avoid adds the negative prompt to the end of the texts, because omni-video has no field for it.
 func (p *params) avoid() error {
 	words := strings.TrimSpace(p.NegativePrompt)
 	p.NegativePrompt = ""
@@ -99,8 +99,8 @@ func (p *params) avoid() error {
 
 var imageReference = regexp.MustCompile(`<<<image_[0-9]+>>>`)
 
-// referToFirst puts a reference to the first image in front of a prompt that
-// refers to none: the vendor would not look at it otherwise.
+// referToFirst puts a reference to the first image before a prompt that refers to no image. Without
+// a reference the vendor would ignore the images.
 func (p *params) referToFirst() error {
 	if len(p.ImageURLs) == 0 || imageReference.MatchString(p.Prompt) {
 		return nil
@@ -109,31 +109,32 @@ func (p *params) referToFirst() error {
 	p.Prompt = first + p.Prompt
 	if utf8.RuneCountInString(p.Prompt) > p.bound {
 		return invalid("prompt", fmt.Sprintf(
-			"must be a string of at most %d characters, with the %s that is put in front when it refers to no item of image_urls", p.bound, first))
+			"must be a string of at most %d characters, with the %s that is put in front when it refers to no item of image_urls",
+			p.bound, first))
 	}
 	return nil
 }
 
-// subject is one that is shown by pictures.
+// subject is a subject that the request shows by pictures.
 type subject struct {
-	index      int // in the list
+	index      int // in element_list
 	name       string
-	note       string // the description, as it follows the first mention
+	note       string // the description, in the form that follows the first mention
 	pictures   []string
-	references string // what stands for it in a text
+	references string // the references that replace its name in a text
 	mentioned  bool
 	noted      bool
 }
 
-// numberSubjects finds the subjects by name. The vendor does not know them, it
-// takes pictures to refer to. These follow the request's own images, so those
-// keep their numbers. Where there is no room for all pictures, those left over
-// are taken out, each subject's last ones first.
+// numberSubjects returns the subjects by name, with references to their pictures. The pictures
+// follow the request's own images, which so keep their numbers. If the room is too small for all
+// pictures, numberSubjects drops the last pictures of the subjects.
 func (p *params) numberSubjects(room int) ([]*subject, error) {
 	subjects := p.subjects()
 	room -= len(p.ImageURLs) + len(p.ElementList) - len(subjects)
 	if len(subjects) > 0 && room < len(subjects) {
-		return nil, invalid("element_list", "has more subjects than can be shown beside the rest: a picture of each must fit")
+		return nil, invalid("element_list",
+			"has more subjects than can be shown beside the rest: a picture of each must fit")
 	}
 	share(subjects, room)
 	n := len(p.ImageURLs)
@@ -149,7 +150,7 @@ func (p *params) numberSubjects(room int) ([]*subject, error) {
 	return subjects, nil
 }
 
-// mentionSubjects makes each @name the references to its subject's pictures.
+// mentionSubjects replaces each @name by the references to its subject's pictures.
 func (p *params) mentionSubjects(subjects []*subject) error {
 	if len(subjects) == 0 {
 		return nil
@@ -172,8 +173,7 @@ func (p *params) subjects() []*subject {
 			continue
 		}
 		sub := &subject{index: i, name: strings.TrimSpace(e.Name), pictures: e.Pictures}
-		// A description is only an addition: one that would be read as a
-		// reference is left out.
+		// A description is optional. If the vendor could read it as a reference, it is left out.
 		if !strings.Contains(e.Description, "<<<") {
 			sub.note = " (" + strings.TrimSpace(e.Description) + ")"
 		}
@@ -182,8 +182,8 @@ func (p *params) subjects() []*subject {
 	return subjects
 }
 
-// share divides room between the subjects: a picture each, then a second one
-// each, and so on while there are any.
+// share divides room between the subjects: one picture for each, then a second one for each, and so
+// on. With room for 7, three subjects of 4 pictures get 3, 2 and 2.
 func share(subjects []*subject, room int) {
 	counts := make([]int, len(subjects))
 	for round := 0; room > 0; round++ {
@@ -203,16 +203,16 @@ func share(subjects []*subject, room int) {
 	}
 }
 
-// mention puts each subject's references in the place of its @name. With
-// note, the first mention of each is followed by its description, if that
-// fits. It fails when the text gets longer than bound.
+// mention replaces each @name by the references of its subject. With note, the subject's
+// description follows its first mention if it fits. mention returns false if the text is longer
+// than bound.
 func mention(text string, subjects []*subject, bound int, note bool) (string, bool) {
 	type piece struct {
 		text    string
 		subject *subject
 	}
 	var pieces []piece
-	length, start, end := 0, 0, -1 // end of the last mention
+	length, start, end := 0, 0, -1 // end is the end of the last mention
 	add := func(text string, sub *subject) {
 		if text != "" {
 			pieces = append(pieces, piece{text, sub})
@@ -220,8 +220,7 @@ func mention(text string, subjects []*subject, bound int, note bool) (string, bo
 		}
 	}
 	for i := 0; i < len(text); i++ {
-		// An @ within a word belongs to an address, unless the word is a
-		// mention itself.
+		// An @ within a word belongs to an address, unless a mention ends right before it.
 		if text[i] != '@' || (i > 0 && i != end && wordByte(text[i-1])) {
 			continue
 		}
@@ -253,8 +252,8 @@ func mention(text string, subjects []*subject, bound int, note bool) (string, bo
 	return b.String(), true
 }
 
-// putInFront brings in the subjects that no text mentions, as far as there is
-// room: their pictures are there in any case.
+// putInFront adds references to the subjects that no text mentions, as far as they fit. The request
+// has their pictures in any case.
 func putInFront(text string, subjects []*subject, bound int) string {
 	var front strings.Builder
 	length := utf8.RuneCountInString(text)
@@ -273,8 +272,8 @@ func putInFront(text string, subjects []*subject, bound int) string {
 	return front.String() + text
 }
 
-// named finds the subject whose name text begins with: the longest one, and
-// not a part of a longer word.
+// named returns the subject with the longest name that text begins with. The name must not be part
+// of a longer word. It returns nil if there is none.
 func named(text string, subjects []*subject) *subject {
 	var found *subject
 	for _, sub := range subjects {
@@ -293,8 +292,8 @@ func named(text string, subjects []*subject) *subject {
 
 func wordByte(c byte) bool { return c < utf8.RuneSelf && inWord(rune(c)) }
 
-// inWord reports what continues a word in scripts that put blanks between
-// words. The others run on after a name.
+// inWord reports whether r continues a word, in scripts that separate words by blanks. In the other
+// scripts text may follow a name directly.
 func inWord(r rune) bool {
 	return (r == '_' || unicode.In(r, unicode.L, unicode.M, unicode.N)) &&
 		!unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,

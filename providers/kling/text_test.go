@@ -17,15 +17,15 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// shown is what became of a request with subjects: its texts, and how many
-// pictures of each subject are left; 0 for one by id.
+// shown is the part of a request that concerns its subjects: the texts, and how many pictures of
+// each subject are left. The count is 0 for a subject by id.
 type shown struct {
 	Prompt   string
 	Shots    []string
 	Pictures []int
 }
 
-// sent submits a request and returns what the vendor got.
+// sent submits a request and returns the body that the vendor got.
 func sent(t *testing.T, operation, upstream, params string) (string, error) {
 	t.Helper()
 	vendor := providertest.NewVendor(t, suite().Accepted)
@@ -44,7 +44,7 @@ func sent(t *testing.T, operation, upstream, params string) (string, error) {
 	return vendor.Requests()[0].Body, nil
 }
 
-// told is what the vendor was told of a request's subjects.
+// told submits a request and returns how it shows its subjects.
 func told(t *testing.T, operation, fields string) (shown, error) {
 	t.Helper()
 	fields = `{` + fields + `}`
@@ -83,7 +83,7 @@ func told(t *testing.T, operation, fields string) (shown, error) {
 	for _, e := range given.Elements {
 		n := 0
 		for e.Name != "" && slices.Contains(links, pictureOf(e.Name, n+1)) {
-			n++ // the earlier ones are kept, in their order
+			n++ // the first pictures are kept, in their order
 		}
 		s.Pictures = append(s.Pictures, n)
 	}
@@ -96,7 +96,7 @@ func pictureOf(name string, n int) string {
 
 func subjects(items ...string) string { return `"element_list":[` + strings.Join(items, ",") + `]` }
 
-// named is a subject with n pictures.
+// named returns a subject with n pictures.
 func named(name string, n int) string {
 	pictures := make([]string, n)
 	for i := range pictures {
@@ -105,7 +105,7 @@ func named(name string, n int) string {
 	return fmt.Sprintf(`{"name":%s,"description":"the %s","element_input_urls":[%s]}`, quote(name), name, strings.Join(pictures, ","))
 }
 
-// urls is a list of n images.
+// urls returns a list of n image links.
 func urls(n int) string {
 	items := make([]string, n)
 	for i := range items {
@@ -209,8 +209,8 @@ func TestSubjectsInTexts(t *testing.T) {
 	}
 }
 
-// TestMentions holds what counts as a mention of the subjects cat (image 1)
-// and others. The descriptions do not fit, so that the texts stay short.
+// TestMentions checks which words mention a subject, such as cat with image 1. The descriptions are
+// left out, so that the texts stay short.
 func TestMentions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -249,7 +249,7 @@ func TestMentions(t *testing.T) {
 			t.Parallel()
 			var items, pairs []string
 			for i, name := range tt.names {
-				// What reads as a reference is not passed on.
+				// A description that looks like a reference is left out.
 				items = append(items, strings.Replace(named(name, 2), "the ", "<<<image_9>>>", 1))
 				pairs = append(pairs, fmt.Sprintf("#%d", i+1), fmt.Sprintf("<<<image_%d>>> <<<image_%d>>>", 2*i+1, 2*i+2))
 			}
@@ -264,8 +264,8 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestRoomForSubjects: what must stand in the text must fit, what is only an
-// addition is left out.
+// TestRoomForSubjects checks that references must fit into the text, while descriptions are left
+// out if they do not fit.
 func TestRoomForSubjects(t *testing.T) {
 	t.Parallel()
 	const two = "<<<image_1>>> <<<image_2>>>"
@@ -276,7 +276,7 @@ func TestRoomForSubjects(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		operation, fields string
-		param             string // empty: accepted
+		param             string // empty if accepted
 		want              string // at the start of the text
 	}{
 		"mention fits":          {"omni_frames", `"prompt":` + quote("@cat"+fill(2500, two)) + `,` + list, "", two + "語"},
@@ -310,7 +310,7 @@ func TestRoomForSubjects(t *testing.T) {
 	}
 }
 
-// TestAdditionsMustFit: what we add to a text counts against the vendor's bound.
+// TestAdditionsMustFit checks that added text counts against the vendor's limits.
 func TestAdditionsMustFit(t *testing.T) {
 	t.Parallel()
 	const known = `"element_list":[{"element_id":1}]`
@@ -352,7 +352,7 @@ func TestAdditionsMustFit(t *testing.T) {
 	}
 }
 
-// A reference to the first image is put in front of a prompt that has none.
+// TestReferenceIsPutInFront checks that a prompt without a reference gets one to the first image.
 func TestReferenceIsPutInFront(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ fields, want string }{
@@ -371,7 +371,8 @@ func TestReferenceIsPutInFront(t *testing.T) {
 	}
 }
 
-// A request that was stored in the vendor's words is sent as it is.
+// TestStoredInTheVendorsWords checks that a request which was stored in the vendor's form is sent
+// unchanged.
 func TestStoredInTheVendorsWords(t *testing.T) {
 	t.Parallel()
 	dog := `{"name":"dog","description":"the friend of @cat","element_input_urls":["https://a.example.com/dog.png"]}`

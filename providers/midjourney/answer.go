@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// reply is the proxy's answer to a submission, or to what it refuses.
+// reply is the proxy's answer to a submission, or its refusal of any call.
 type reply struct {
 	Code        vendorhttp.Text `json:"code"`
 	Description vendorhttp.Text `json:"description"`
@@ -22,7 +22,7 @@ type reply struct {
 	} `json:"properties"`
 }
 
-// The codes. codeExisted is also said of a job that was made and waits.
+// The codes of answers. codeExisted also comes with a new job that waits.
 const (
 	codeAccepted = "1"
 	codeMissing  = "3"
@@ -30,26 +30,30 @@ const (
 	codeQueued   = "22"
 )
 
-// later is the least time to wait for a place in the proxy's queue.
+// later is the shortest pause before the next try when the proxy has no free account or its queue
+// is full.
 const later = 5 * time.Second
 
-// meanings is the proxy's table of refusals, which come with HTTP 200 mostly.
-// What codeMissing means depends: see meaning.
+// meanings is the proxy's table of refusals, which mostly come with HTTP 200. The meaning of
+// codeMissing depends on the job; see reply.meaning.
 var meanings = map[string]vendorhttp.Meaning{
 	"4":  {Kind: mediagate.KindInvalid},
-	"9":  {Kind: mediagate.KindCapacity, Retry: later}, // a fault there, or no room in the queue
+	"9":  {Kind: mediagate.KindCapacity, Retry: later}, // a fault of the proxy, or a full queue
 	"23": {Kind: mediagate.KindCapacity, Retry: later},
 	"24": {Kind: mediagate.KindModerated},
 }
 
-// noAccount says that the proxy has nobody to send a job to, as against an
-// earlier job that it does not know.
+// noAccount matches the text if the proxy has no account for the job. codeMissing has two meanings,
+// and the other one is an unknown earlier job.
 var noAccount = regexp.MustCompile(`(?i)\baccounts?\b|账号`)
 
-// refused finds words of a refusal for its content.
-var refused = regexp.MustCompile(`(?i)banned prompt|moderat|content polic|community (guidelines|standards)|violat|sensitive|image denied|敏感|违规|违禁|审核`)
+// refused matches the words of a refusal of content.
+var refused = regexp.MustCompile(
+	`(?i)banned prompt|moderat|content polic|community (guidelines|standards)|violat|sensitive|image denied|敏感|违规|违禁|审核`,
+)
 
-// accepted is the id of the job in the answer to a submission.
+// accepted returns the job's id from the answer to a submission. An action whose answer has the id
+// of the earlier job has made no job, so that is a KindInvalid.
 func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string, error) {
 	var r reply
 	own := answer.Decode(&r) == nil && r.Code != ""
@@ -57,7 +61,9 @@ func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string,
 	if own && fine && job.Operation == opAction && id == job.Source.Ref.JobID {
 		return "", mediagate.Invalid("custom_id", "custom_id %s makes no picture", mediagate.Quote(job.Source.Button))
 	}
-	said := vendorhttp.Said{Own: own, Done: fine && id != "", Meaning: r.meaning(job), Code: string(r.Code), Text: string(r.Description)}
+	said := vendorhttp.Said{
+		Own: own, Done: fine && id != "", Meaning: r.meaning(job), Code: string(r.Code), Text: string(r.Description),
+	}
 	if word := string(r.Properties.BannedWord); said.Meaning.Kind == mediagate.KindModerated && word != "" {
 		said.Text = "the prompt holds a word that is not allowed: " + word
 	}
@@ -71,8 +77,8 @@ func (r reply) accepts() bool {
 	return r.Code == codeAccepted || r.Code == codeQueued || r.Code == codeExisted
 }
 
-// meaning is what the table says of an answer to a submission. Of jobs that work
-// on no other there is nothing to miss but an account.
+// meaning returns the meaning of an answer to a submission. Only actions and modals work on an
+// earlier job. For other operations codeMissing always means that the proxy has no account.
 func (r reply) meaning(job mediagate.Job) vendorhttp.Meaning {
 	follows := job.Operation == opAction || job.Operation == opModal
 	m, ok := meanings[string(r.Code)]
@@ -87,7 +93,7 @@ func (r reply) meaning(job mediagate.Job) vendorhttp.Meaning {
 	return m
 }
 
-// readError judges an answer to a call that makes no job, and has none in it.
+// readError returns the error for an answer that holds no job, to a call that makes none.
 func (a *Adapter) readError(answer vendorhttp.Answer) error {
 	var r reply
 	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
@@ -96,17 +102,18 @@ func (a *Adapter) readError(answer vendorhttp.Answer) error {
 	case status == http.StatusTooManyRequests:
 		v.Kind = mediagate.KindThrottled
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && !markup(answer.Body):
-		v.Kind = mediagate.KindCredentials // it says so with nothing else, or with a word
-	case own && r.Code == codeMissing && status < http.StatusInternalServerError && !noAccount.MatchString(string(r.Description)):
+		v.Kind = mediagate.KindCredentials // the body is empty or plain text
+	case own && r.Code == codeMissing && status < http.StatusInternalServerError &&
+		!noAccount.MatchString(string(r.Description)):
 		v.Kind = mediagate.KindNotFound
 	}
 	return a.http.Refuse(v, answer, string(r.Code), "", string(r.Description))
 }
 
-// markup is not of the proxy, but of something before it.
+// markup reports whether the body is HTML, which comes from a server before the proxy.
 func markup(body []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) }
 
-// task is a job as the proxy tells of it.
+// task is a job in an answer of the proxy.
 type task struct {
 	ID          vendorhttp.Text `json:"id"`
 	Action      vendorhttp.Text `json:"action"`
@@ -114,7 +121,7 @@ type task struct {
 	Prompt      vendorhttp.Text `json:"prompt"`
 	PromptEn    vendorhttp.Text `json:"promptEn"`
 	Progress    vendorhttp.Text `json:"progress"`
-	ImageURL    vendorhttp.Text `json:"imageUrl"` // a draft, until the job has succeeded
+	ImageURL    vendorhttp.Text `json:"imageUrl"` // a draft until the job has succeeded
 	ImageURLs   []picture       `json:"imageUrls"`
 	FailReason  vendorhttp.Text `json:"failReason"`
 	Description vendorhttp.Text `json:"description"`
@@ -129,8 +136,8 @@ type picture struct {
 	URL vendorhttp.Text `json:"url"`
 }
 
-// readTask reads the answer about one job. A job that is not known is told by
-// an answer with nothing in it.
+// readTask reads the answer about one job. The proxy answers with an empty body or null if it does
+// not know the job.
 func (a *Adapter) readTask(answer vendorhttp.Answer) (task, error) {
 	var t task
 	body := bytes.TrimSpace(answer.Body)
@@ -144,7 +151,7 @@ func (a *Adapter) readTask(answer vendorhttp.Answer) (task, error) {
 	return t, nil
 }
 
-// readTasks reads the answer about several jobs, a bare list of them.
+// readTasks reads the answer about several jobs, which is a bare list.
 func (a *Adapter) readTasks(answer vendorhttp.Answer) ([]task, error) {
 	var tasks []task
 	if answer.Status != http.StatusOK || answer.DecodeList(&tasks) != nil {
@@ -153,8 +160,7 @@ func (a *Adapter) readTasks(answer vendorhttp.Answer) ([]task, error) {
 	return tasks, nil
 }
 
-// states is the whole vocabulary. A job that waits does so until it is told
-// what it needs.
+// states holds all status words. A MODAL job waits until it gets its mask or words.
 var states = map[string]mediagate.JobState{
 	"NOT_START":   mediagate.JobQueued,
 	"SUBMITTED":   mediagate.JobQueued,
@@ -165,7 +171,7 @@ var states = map[string]mediagate.JobState{
 	"CANCEL":      mediagate.JobFailed,
 }
 
-// report translates a job.
+// report translates a job into a report.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
 	report, err := a.http.Report(ref, t.ID, states, t.Status)
 	if err != nil {
@@ -173,7 +179,8 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	}
 	report.Percent = percent(t.Progress)
 	if report.State == mediagate.JobWaiting && ref.Operation == opModal {
-		report.State = mediagate.JobQueued // it was told; the word stays until its turn has come
+		// The modal has arrived. The status stays MODAL until the job leaves the queue.
+		report.State = mediagate.JobQueued
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:
@@ -185,7 +192,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	return report, nil
 }
 
-// percent reads a text such as 45%.
+// percent reads a text such as 45%. It returns -1 for any other text, and 99 at most.
 func percent(progress vendorhttp.Text) int {
 	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(string(progress)), "%"))
 	if err != nil || n < 0 {
@@ -194,12 +201,12 @@ func percent(progress vendorhttp.Text) int {
 	return min(n, 99)
 }
 
-// success is the outcome of a job by its pictures or texts, and whether each
-// picture that it lists has its link.
+// success returns the outcome of a job by its pictures or texts. whole reports whether every
+// picture has its link.
 func (a *Adapter) success(ref mediagate.JobRef, t task) (out *mediagate.Outcome, whole bool) {
 	out = &mediagate.Outcome{Made: &mediagate.Made{Buttons: t.buttons()}}
 	if ref.Operation == opDescribe || t.Action == "DESCRIBE" {
-		// Its picture is the client's own.
+		// The picture of such a job is the client's own.
 		out.Made.Descriptions = descriptions(t)
 		return out, true
 	}
@@ -215,11 +222,10 @@ func (a *Adapter) success(ref mediagate.JobRef, t task) (out *mediagate.Outcome,
 	return out, whole
 }
 
-// upload is a link to an image of the request, where the vendor keeps it.
+// upload matches a link to an image of the request in the vendor's storage.
 var upload = regexp.MustCompile(`<?https?://(?:s\.mj\.run|[a-z0-9.-]*discord(?:app)?\.(?:com|net))/\S*\s*`)
 
-// prompt is that which the vendor worked with, as it was written. Of its images
-// nothing is told.
+// prompt returns the prompt that the vendor used, without the links to the images of the request.
 func (t task) prompt() string {
 	for _, text := range []vendorhttp.Text{t.Properties.FinalPrompt, t.PromptEn, t.Prompt} {
 		if words := upload.ReplaceAllString(string(text), ""); words != "" {
@@ -229,9 +235,9 @@ func (t task) prompt() string {
 	return ""
 }
 
-// media are a grid with its four pictures, where the proxy has cut them, or the
-// one picture. Where some of the four have no link, and there is a grid, all four
-// are cut out of that. whole is false where a picture is missing.
+// media returns the job's pictures: a grid with its four pictures if the proxy has cut them, or the
+// one picture. If some of the four have no link but there is a grid, media returns the grid alone,
+// and the gateway cuts all four out of it. whole is false if a picture is missing.
 func (t task) media() (out []mediagate.Media, whole bool) {
 	image := t.ImageURL.Link()
 	var single []mediagate.Media
@@ -261,7 +267,7 @@ var (
 	unfit     = regexp.MustCompile(`(?i)invalid (parameter|link|prompt|request)`)
 )
 
-// failed is the outcome of a failed job. The proxies say why in words only.
+// failed returns the outcome of a failed job. The proxies give the reason in words only.
 func (a *Adapter) failed(t task) *mediagate.Outcome {
 	reason := string(t.FailReason)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// The words of the buttons that every dialect has.
+// The words in the ids of the buttons that both dialects have.
 const (
 	rerollEmoji = "🔄"
 
@@ -21,27 +21,26 @@ const (
 	reroll    = "reroll"
 )
 
-// button is one as the vendor shows it.
+// button is a button in an answer of the proxy.
 type button struct {
 	CustomID vendorhttp.Text `json:"customId"`
 	Label    vendorhttp.Text `json:"label"`
 	Emoji    vendorhttp.Text `json:"emoji"`
 }
 
-// foreign are the beginnings of buttons that make no pictures: a film, several
-// jobs at once, or nothing but a mark on the parent, whose own id is then the
-// answer.
+// foreign holds the prefixes of buttons that do not make pictures of one job: they make a video or
+// several jobs at once, or only mark the earlier job, whose own id is then the answer.
 var foreign = []string{
 	"MJ::JOB::animate_", "MJ::JOB::video", "MJ::BOOKMARK", "MJ::Job::PicReader::all",
 }
 
-// pressable reports whether a button can be pressed here.
+// pressable reports whether the adapter can press the button.
 func pressable(customID string) bool {
-	return customID != "" && !slices.ContainsFunc(foreign, func(p string) bool { return strings.HasPrefix(customID, p) })
+	return customID != "" &&
+		!slices.ContainsFunc(foreign, func(p string) bool { return strings.HasPrefix(customID, p) })
 }
 
-// buttons are those that clients see: with a label, and none that could not be
-// pressed.
+// buttons returns the buttons that clients see: those that can be pressed, each with a label.
 func (t task) buttons() []mediagate.Button {
 	var out []mediagate.Button
 	for _, b := range t.Buttons {
@@ -54,14 +53,14 @@ func (t task) buttons() []mediagate.Button {
 
 var classicPattern = regexp.MustCompile(`^MJ::JOB::(upsample|variation|reroll)::([0-9])::`)
 
-// classic reads a button that every dialect has: what it does, and to which of
-// the four pictures.
+// classic reads a button that both dialects have. It returns the action and the number of the
+// picture, from 1 to 4, or 0 for a reroll, which concerns all four.
 func classic(customID string) (action string, index int, ok bool) {
 	m := classicPattern.FindStringSubmatch(customID)
 	if m == nil {
 		return "", 0, false
 	}
-	index, _ = strconv.Atoi(m[2]) // a digit
+	index, _ = strconv.Atoi(m[2]) // the pattern matches a digit
 	switch m[1] {
 	case reroll:
 		return "REROLL", 0, true
@@ -73,22 +72,23 @@ func classic(customID string) (action string, index int, ok bool) {
 	return action, index, index >= 1 && index <= 4
 }
 
-// classicButtons are those of four pictures, for the dialect that shows none.
-// Nobody reads the end of them.
+// classicButtons returns the buttons of a grid, for the dialect that shows none. The ids end like
+// those of the proxy, but no code reads their ends.
 func classicButtons(id string) []mediagate.Button {
 	var out []mediagate.Button
 	for _, kind := range []string{upsample, variation} {
 		for i := 1; i <= 4; i++ {
 			out = append(out, mediagate.Button{
-				CustomID: fmt.Sprintf("MJ::JOB::%s::%d::%s", kind, i, id), Label: strings.ToUpper(kind[:1]) + strconv.Itoa(i),
+				CustomID: fmt.Sprintf("MJ::JOB::%s::%d::%s", kind, i, id),
+				Label:    strings.ToUpper(kind[:1]) + strconv.Itoa(i),
 			})
 		}
 	}
 	return append(out, mediagate.Button{CustomID: "MJ::JOB::reroll::0::" + id + "::SOLO", Label: rerollEmoji})
 }
 
-// four reports whether the job's picture is a grid: whoever can upscale four
-// has them. Without buttons the kind of job says so.
+// four reports whether the job's picture is a grid of four. A grid has a button to upscale each of
+// the four. If the job has no buttons, its action decides.
 func (t task) four() bool {
 	if len(t.Buttons) == 0 {
 		return slices.Contains([]string{"IMAGINE", "VARIATION", "REROLL", "BLEND"}, string(t.Action))

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// These are short names for the tables below.
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
@@ -40,12 +40,12 @@ func retried(reply providertest.Reply) providertest.Row {
 	return providertest.Row{Reply: reply, Kind: mediagate.KindCapacity, RetryAfter: 5 * time.Second}
 }
 
-// answered is an answer to a submission.
+// answered returns an answer to a submission.
 func answered(status, code int, text, result string) providertest.Reply {
 	return plain(status, fmt.Sprintf(`{"code":%d,"description":%s,"result":%s,"properties":{}}`, code, quote(text), quote(result)))
 }
 
-// job is the answer about a job.
+// job returns the answer about a job.
 func job(id, status, rest string) string {
 	return fmt.Sprintf(`{"id":%q,"action":"IMAGINE","status":%s,"prompt":"a red kite","promptEn":"a red kite","state":%q,`+
 		`"submitTime":1735689600000,"startTime":null,"finishTime":null,"properties":{"finalPrompt":"a red kite --v 7"}%s}`, id, quote(status), externalID, rest)
@@ -58,7 +58,7 @@ const (
 	finished = `,"progress":"100%","imageUrl":"https://cdn.example.com/grid.png?ex=1",` + fourButtons
 )
 
-// commonRows mean the same whatever is submitted.
+// commonRows adds to rows the errors that mean the same for every submission.
 func commonRows(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"4":                   coded(mediagate.KindInvalid, mediagate.CodeInvalidParameters, answered(200, 4, "base64格式错误", "")),
@@ -105,7 +105,7 @@ func jobOf(operation, params string) mediagate.Job {
 	return mediagate.Job{TaskID: externalID, ExternalID: externalID, Upstream: "midjourney", Operation: operation, Params: []byte(params)}
 }
 
-// following is a job that works on the parent.
+// following returns a job that works on the parent.
 func following(operation, params, button string) mediagate.Job {
 	j := jobOf(operation, params)
 	j.Source = &mediagate.Source{
@@ -170,7 +170,7 @@ func suite() providertest.Suite {
 		Submission: mediagate.Submission{Ref: ref},
 		Refused:    func(text string) providertest.Reply { return answered(200, 4, text, "") },
 		SubmitRows: commonRows(map[string]providertest.Row{
-			// There is no earlier job to miss.
+			// The job works on no earlier job.
 			"3, a task":          retried(answered(404, 3, "关联任务不存在或已失效", "")),
 			"3, without a word":  retried(answered(200, 3, "", "")),
 			"3 with server text": retried(answered(200, 3, "not found", "")),
@@ -185,7 +185,7 @@ func suite() providertest.Suite {
 			return plain(200, job(jobID, "FAILURE", `,"progress":"","failReason":`+quote(text)))
 		},
 		PollRows: with(credentials(), map[string]providertest.Row{
-			// One that is not known is told so.
+			// The proxy answers so for an unknown job.
 			"empty 200":        row(mediagate.KindNotFound, plain(200, "")),
 			"null":             row(mediagate.KindNotFound, plain(200, "null")),
 			"204":              row(mediagate.KindNotFound, plain(204, "")),
@@ -234,7 +234,7 @@ func suite() providertest.Suite {
 			return plain(200, "["+strings.Join(jobs, ",")+"]")
 		},
 		BatchRows: with(credentials(), map[string]providertest.Row{
-			// Before all of them are lost, each is asked for.
+			// The caller polls each job before it takes all of them for lost.
 			"array":    row(mediagate.KindNotFound, plain(200, "[]")),
 			"odd jobs": row(mediagate.KindNotFound, plain(200, `[1,null,{"id":[]}]`)),
 		}),
@@ -246,8 +246,8 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, suite())
 }
 
-// An action works on an earlier job, whose state it may be refused for. A mark makes no
-// job: the answer names the earlier one.
+// TestRefusedActions checks refusals that concern the earlier job of an action. A mark makes no
+// job: its answer has the id of the earlier one.
 func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]providertest.Reply{

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// textMost bounds a text that the vendor wrote, in characters.
+	// textMost bounds a text of the vendor, in characters.
 	textMost = 4000
-	// descriptionsMost bounds how many there are: the vendor writes four.
+	// descriptionsMost bounds the descriptions of one picture. The vendor writes four.
 	descriptionsMost = 8
 )
 
 var (
-	// numbered begins a description: a digit as a keycap, or with a stop.
+	// numbered matches the number before a description: "1️⃣", "1." or "1)".
 	numbered = regexp.MustCompile(`^\s*[0-9](?:\x{FE0F}?\x{20E3}|[.)])\s*`)
-	// linked is a word with a link behind it.
+	// linked matches a Markdown link.
 	linked = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
-// descriptions are the texts of a job that describes a picture. They stand
-// numbered in its prompt, the English one where it was translated. What is
-// numbered nowhere is one text.
+// descriptions returns the texts of a job that describes a picture. They are numbered in the job's
+// prompt, or in the English prompt if the proxy translated it. A prompt without numbers is one
+// text.
 func descriptions(t task) []string {
 	for _, text := range []string{string(t.PromptEn), string(t.Prompt), string(t.Properties.FinalPrompt)} {
 		if out := split(text); len(out) > 0 {
@@ -41,7 +41,7 @@ func split(text string) []string {
 		words := strings.TrimSpace(strings.TrimPrefix(line, mark))
 		switch {
 		case words == "":
-		case mark != "" && !begun: // what stands before is a heading
+		case mark != "" && !begun: // earlier lines are a heading
 			out, begun = []string{words}, true
 		case mark != "" || len(out) == 0:
 			out = append(out, words)
@@ -55,8 +55,7 @@ func split(text string) []string {
 	return out[:min(len(out), descriptionsMost)]
 }
 
-// bounded is a text without control characters, cut to a length that can be
-// kept.
+// bounded returns the text without control characters, cut to textMost characters.
 func bounded(text string) string {
 	text = vendorhttp.Text(text).Prose()
 	if runes := []rune(text); len(runes) > textMost {

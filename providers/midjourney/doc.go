@@ -1,31 +1,29 @@
-// Package midjourney is the adapter of the midjourney-proxy protocol, by which
-// programs that hold accounts of Midjourney's are asked: there is no official
-// API. The vendor here is such a proxy; a channel says where it is.
+// Package midjourney is the adapter of the midjourney-proxy protocol. Midjourney has no official
+// API, so programs that hold accounts there pass jobs on. The vendor of this adapter is such a
+// proxy, and a channel's base URL names it.
 //
-// There are two dialects, chosen by a channel's option dialect. "trueai", the
-// default, is the larger one: any button can be pressed, a job may come to wait
-// for a mask or words (its word MODAL), jobs can be cancelled, and the speed is
-// a part of the path. "novicezk" is the original: it upscales, varies and
-// redraws by number, says nothing of buttons, and is told the speed within a
-// prompt. The adapter offers its follow-ups as the buttons that the other one
-// would show, so that whoever presses them need not know which it is.
+// A channel's option dialect selects one of two dialects. "trueai", the default, is the larger one:
+// it presses any button, a job may wait for a mask or words (the status MODAL), jobs can be
+// cancelled, and the speed is part of the path. "novicezk" is the original: it upscales, varies and
+// redraws by number, shows no buttons, and takes the speed in the prompt. For novicezk the adapter
+// returns the buttons that trueai would show, so clients press buttons in the same way for both.
 //
-// Operations: "imagine" makes four pictures of a prompt, "blend" of two to four
-// images; "describe" makes texts of one; "action" presses a button of an
-// earlier job, and "modal" tells a job that waits what it needs. The last goes
-// on under the id that the job has already.
+// The operations are "imagine", which makes four pictures from a prompt; "blend", which makes them
+// from two to four images; "describe", which makes texts from one image; "action", which presses a
+// button of an earlier job; and "modal", which gives a waiting job its mask or words. The waiting
+// job goes on under the same id.
 //
-// Our own id travels as the job's state, which the proxy shows and finds nothing
-// by. Nor can it be seen whether a job that waits was told: while it queues, its
-// word stays MODAL. So a lost answer stays in doubt.
+// Our id travels as the job's state. The proxy shows the state but cannot find a job by it. After a
+// modal, the status stays MODAL while the job queues, so a poll does not show whether the mask or
+// words arrived. So a lost answer leaves the submission unknown.
 //
-// A proxy answers nearly all with HTTP 200 and a code of its own, and shows
-// drafts where the result will stand: a link counts once the job has
-// succeeded. Its links expire; each poll gives fresh ones.
+// A proxy answers nearly everything with HTTP 200 and its own code. It shows drafts under the link
+// of the result, so the adapter uses the link only when the job has succeeded. Links expire, and
+// each poll returns fresh ones.
 //
-// Facts: the sources of both programs. What resellers make of the protocol is
-// not looked at.
+// The facts come from the sources of both programs. The adapter does not support variants of
+// resellers.
 //
-// It imports the root package, providers, inline and vendorhttp, nothing else
-// of this module.
+// The package imports the root package, providers, inline and vendorhttp, and nothing else of this
+// module.
 package midjourney

@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// The operations.
+// The names of the operations.
 const (
 	opImagine  = "imagine"
 	opAction   = "action"
@@ -29,18 +29,19 @@ const (
 )
 
 const (
-	// submitTimeout bounds a submission, with the images in it.
+	// submitTimeout bounds a submission with its images.
 	submitTimeout = 60 * time.Second
-	// batch is how many jobs one question may name. The proxies state no bound;
-	// a job's answer takes some kilobytes.
+	// batch is the most jobs that one call asks for. The proxies document no limit. The answer has
+	// some kilobytes for each job.
 	batch      = 20
 	batchBytes = 4 << 20
 )
 
-// fields are those of the canonical request, by operation.
+// fields holds the fields of the canonical request that each operation takes.
 var fields = map[string][]string{
 	opImagine: {
-		"prompt", "image_urls", "speed", "size", "version", "seed", "negative_prompt", "stylize", "chaos", "weird", "tile",
+		"prompt", "image_urls", "speed", "size", "version", "seed", "negative_prompt",
+		"stylize", "chaos", "weird", "tile",
 	},
 	opAction:   {"speed"},
 	opModal:    {"prompt", "mask_url", "speed"},
@@ -48,7 +49,7 @@ var fields = map[string][]string{
 	opDescribe: {"image_urls", "speed"},
 }
 
-// Description is what the adapter says of itself.
+// Description describes the adapter: its credentials, options and operations.
 func Description() providers.Description {
 	d := providers.Description{
 		Credentials: []string{apiSecret}, Options: []string{"dialect"}, Operations: map[string]providers.Operation{},
@@ -65,22 +66,22 @@ func Description() providers.Description {
 
 const apiSecret = "api_secret"
 
-// Adapter speaks to one proxy. It is safe for concurrent use.
+// Adapter calls one proxy. It is safe for concurrent use.
 type Adapter struct {
 	http    *vendorhttp.Client
 	dialect string
 	images  *inline.Images
 }
 
-// stopping is an adapter whose proxy can stop jobs.
+// stopping is an adapter for a proxy that can stop jobs.
 type stopping struct{ *Adapter }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name the channel and the field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, error) {
 	check := vendorhttp.Check(ch)
 	about := Description()
 	check.Known(about.Credentials, about.Options)
-	base, secret := check.BaseURL(""), check.Credential(apiSecret) // nobody has a public one
+	base, secret := check.BaseURL(""), check.Credential(apiSecret) // there is no public proxy
 	dialect := dialectOf(ch.Options)
 	if dialect != dialectTrueai && dialect != dialectNovicezk {
 		check.Wrong("options.dialect", "must be trueai or novicezk")
@@ -100,8 +101,8 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 
 func dialectOf(options map[string]string) string { return cmp.Or(options["dialect"], dialectTrueai) }
 
-// Account names the vendor account of a channel: there is nothing but the
-// secret that could.
+// Account returns the name of the vendor account behind a channel. The secret names it, because a
+// channel has nothing else.
 func Account(ch mediagate.Channel) string { return ch.Credentials[apiSecret].Reveal() }
 
 // Close drops idle connections.
@@ -113,7 +114,7 @@ func Supports(job mediagate.Job, options map[string]string) error {
 	return err
 }
 
-// Submit sends the job once; providers.Provider says which kinds it returns.
+// Submit sends the job once. providers.Provider lists the kinds of its errors.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	w, err := write(job, a.dialect)
 	if err != nil {
@@ -135,7 +136,9 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	return mediagate.Submission{Ref: mediagate.JobRef{JobID: id, ExternalID: job.ExternalID, Operation: job.Operation}}, nil
+	return mediagate.Submission{
+		Ref: mediagate.JobRef{JobID: id, ExternalID: job.ExternalID, Operation: job.Operation},
+	}, nil
 }
 
 // Poll asks for a job by the vendor's id.
@@ -143,7 +146,9 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.http.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/mj/task/" + url.PathEscape(ref.JobID) + "/fetch"})
+	answer, err := a.http.Do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: "/mj/task/" + url.PathEscape(ref.JobID) + "/fetch",
+	})
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -164,7 +169,8 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 		ids[i] = ref.JobID
 	}
 	answer, err := a.http.Do(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: "/mj/task/list-by-condition", Body: vendorhttp.JSON(map[string][]string{"ids": ids}),
+		Effect: vendorhttp.Reads, Path: "/mj/task/list-by-condition",
+		Body:   vendorhttp.JSON(map[string][]string{"ids": ids}),
 		Limits: vendorhttp.Limits{Bytes: batchBytes},
 	})
 	if err != nil {
@@ -185,14 +191,14 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 		}
 	}
 	if !found {
-		// Each is asked for alone, before all are taken for lost at once.
+		// KindNotFound makes the caller poll each job alone before it takes all of them for lost.
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "the answer names none of the jobs")
 	}
 	return answers, nil
 }
 
-// Cancel stops a job that has not ended. The proxy says yes to everything; what
-// came of it a poll tells.
+// Cancel stops a job that has not ended. The proxy accepts every such call, and a poll shows the
+// result.
 func (s *stopping) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
@@ -204,7 +210,7 @@ func (s *stopping) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 		return err
 	}
 	if answer.Status < http.StatusMultipleChoices {
-		return nil // whatever is in it
+		return nil // whatever the body says
 	}
 	return s.readError(answer)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// open makes an adapter of a dialect.
+// open returns an adapter of a dialect.
 func open(t *testing.T, dialect, address string) providers.Provider {
 	t.Helper()
 	s := suite()
@@ -39,15 +39,15 @@ func TestDialectOfChannels(t *testing.T) {
 	}
 }
 
-// The older dialect knows fewer words: no buttons, no windows, no speed but in a
-// prompt, no robots.
+// TestNovicezk checks the requests of the older dialect, which has no buttons, no modals, no bots,
+// and no speed except in a prompt.
 func TestNovicezk(t *testing.T) {
 	t.Parallel()
 	const state = `"state":"` + externalID + `"`
 	press := func(button string) mediagate.Job { return following("action", `{"speed":"fast"}`, button) }
 	for name, tt := range map[string]struct {
 		job   mediagate.Job
-		sent  string // empty: refused
+		sent  string // empty if refused
 		param string
 	}{
 		"imagine":       {jobOf("imagine", strings.Replace(imagined, "fast", "turbo", 1)), "/mj/submit/imagine\n" + `{"prompt":"a red kite --v 7 --turbo",` + state + `}`, ""},
@@ -74,7 +74,7 @@ func TestNovicezk(t *testing.T) {
 			var e *mediagate.Error
 			if tt.sent == "" {
 				if !errors.As(err, &e) || e.Kind != mediagate.KindInvalid || e.Param != tt.param || said == nil || len(vendor.Requests()) != 0 {
-					t.Errorf("%v, %v, %d requests; want a refusal of %s", err, said, len(vendor.Requests()), tt.param)
+					t.Errorf("%v, %v, %d requests; want an error about %s", err, said, len(vendor.Requests()), tt.param)
 				}
 				return
 			}
@@ -88,7 +88,7 @@ func TestNovicezk(t *testing.T) {
 	}
 }
 
-// outcome is what a job is taken for that succeeded.
+// outcome polls a job and returns its outcome, which must be a success.
 func outcome(t *testing.T, dialect, operation, body string) mediagate.Outcome {
 	t.Helper()
 	vendor := providertest.NewVendor(t, plain(200, body))
@@ -99,8 +99,8 @@ func outcome(t *testing.T, dialect, operation, body string) mediagate.Outcome {
 	return *report.Outcome
 }
 
-// Where the dialect shows no buttons, those that it can press are made up, in
-// the words of the other one.
+// TestButtonsOfNovicezk checks that, for the dialect without buttons, the adapter returns the
+// buttons that trueai would show and that novicezk can press.
 func TestButtonsOfNovicezk(t *testing.T) {
 	t.Parallel()
 	shown := func(action string) []mediagate.Button {
@@ -119,12 +119,12 @@ func TestButtonsOfNovicezk(t *testing.T) {
 		}
 	}
 	if single := shown("UPSCALE"); len(single) != 0 {
-		t.Errorf("of one picture: %+v", single)
+		t.Errorf("buttons of one picture: %+v", single)
 	}
 }
 
-// What stands in the picture is told by the buttons, or by the kind of job
-// where there are none.
+// TestPictures checks that the buttons decide what the picture is, or the action of a job without
+// buttons.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	upsamples := func(n int) string {
@@ -220,8 +220,8 @@ func TestDescriptions(t *testing.T) {
 	})
 }
 
-// The English text wins over a translation, and where the images of a request
-// lie at the vendor is nobody's business.
+// TestWordsOfJobs checks that the English text precedes the original, and that the prompt hides
+// where the vendor stores the images of a request.
 func TestWordsOfJobs(t *testing.T) {
 	t.Parallel()
 	describe := outcome(t, "trueai", "describe", fmt.Sprintf(`{"id":%q,"status":"SUCCESS","prompt":"1️⃣ 风筝","promptEn":"1️⃣ a kite"}`, jobID))
@@ -237,7 +237,7 @@ func TestWordsOfJobs(t *testing.T) {
 		out := outcome(t, "trueai", "imagine", fmt.Sprintf(
 			`{"id":%q,"action":"IMAGINE","status":"SUCCESS","prompt":"no","imageUrl":"https://cdn.example.com/a.png","properties":{"finalPrompt":%s}}`, jobID, quote(final)))
 		if out.Made.Prompt != want {
-			t.Errorf("%q is told as %q", final, out.Made.Prompt)
+			t.Errorf("the prompt %q becomes %q", final, out.Made.Prompt)
 		}
 	}
 }
@@ -268,8 +268,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A job that was told what it waits for keeps its word until its turn comes:
-// its client is not to be asked again.
+// TestModalIsTold checks that a job which has got its mask or words is queued, although its status
+// stays MODAL. The client must not be asked again.
 func TestModalIsTold(t *testing.T) {
 	t.Parallel()
 	for operation, want := range map[string]mediagate.JobState{"modal": mediagate.JobQueued, "action": mediagate.JobWaiting} {

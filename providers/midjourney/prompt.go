@@ -7,14 +7,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// niji is the version that another robot makes.
+// niji is the version that another bot makes.
 const niji = "niji 6"
 
 var versions = []string{"5.2", "6", "6.1", "7", niji}
 
-// words is the prompt as the vendor reads it: our fields follow it as parameters,
-// of which it has none itself (the catalog sees to that). The version is always among them, since an account has a default
-// of its own.
+// words returns the prompt in the vendor's form: the client's text and then our fields as
+// parameters. The text has no parameters of its own, because the catalog refuses them. The version
+// is always among the parameters, since each account has its own default.
 func (p *params) words(dialect string) (string, error) {
 	switch {
 	case strings.TrimSpace(p.Prompt) == "":
@@ -46,6 +46,6 @@ func (p *params) words(dialect string) (string, error) {
 	if dialect != dialectTrueai {
 		told = append(told, "--"+p.Speed)
 	}
-	add("no", strings.TrimSpace(p.NegativePrompt)) // which takes all that follows
+	add("no", strings.TrimSpace(p.NegativePrompt)) // comes last, because it takes all words that follow
 	return strings.Join(told, " "), nil
 }

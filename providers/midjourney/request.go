@@ -12,20 +12,20 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// The bounds of images.
+// The limits of images in a request.
 const (
 	promptImages = 5
 	blendLeast   = 2
 	blendMost    = 4
 )
 
-// The vendor's robots.
+// The vendor's bots.
 const (
 	botMidjourney = "MID_JOURNEY"
 	botNiji       = "NIJI_JOURNEY"
 )
 
-// params are the gateway's fields that the operations take.
+// params are the fields of the gateway's request, for all operations.
 type params struct {
 	Prompt         string          `json:"prompt"`
 	ImageURLs      []string        `json:"image_urls"`
@@ -33,7 +33,7 @@ type params struct {
 	Dimensions     string          `json:"dimensions"`
 	Speed          string          `json:"speed"`
 	Size           string          `json:"size"`
-	Version        vendorhttp.Text `json:"version"` // a number, too
+	Version        vendorhttp.Text `json:"version"` // may also be a number
 	Seed           json.Number     `json:"seed"`
 	NegativePrompt string          `json:"negative_prompt"`
 	Stylize        json.Number     `json:"stylize"`
@@ -42,7 +42,7 @@ type params struct {
 	Tile           bool            `json:"tile"`
 }
 
-// request is a job in the vendor's words. The images come last.
+// request is the body of a submission. The images come last; see inline.Images.Request.
 type request struct {
 	TaskID     string   `json:"taskId,omitempty"`
 	CustomID   string   `json:"customId,omitempty"`
@@ -51,22 +51,23 @@ type request struct {
 	Prompt     string   `json:"prompt,omitempty"`
 	Dimensions string   `json:"dimensions,omitempty"`
 	BotType    string   `json:"botType,omitempty"`
-	State      string   `json:"state,omitempty"` // ours, shown with the job
+	State      string   `json:"state,omitempty"` // our id, which the proxy shows with the job
 	NotifyHook string   `json:"notifyHook,omitempty"`
 	Images     []string `json:"base64Array,omitempty"`
 	Image      string   `json:"base64,omitempty"`
 	Mask       string   `json:"maskBase64,omitempty"`
 }
 
-// wire is a job in the vendor's words: where it is sent, and what is sent.
+// wire is a request to the proxy: its path, the images to fetch, and the function that writes its
+// body.
 type wire struct {
 	path     string
 	images   []inline.Image
 	document func([]inline.Blob) any
 }
 
-// write writes the job. Its errors are of KindInvalid and name the field, or of
-// KindNotFound for an operation that is none.
+// write translates the job into a request. Its errors are of KindInvalid and name the field, or of
+// KindNotFound for an unknown operation.
 func write(job mediagate.Job, dialect string) (*wire, error) {
 	known, ok := fields[job.Operation]
 	if !ok {
@@ -107,7 +108,7 @@ func write(job mediagate.Job, dialect string) (*wire, error) {
 	return w, nil
 }
 
-// with is the request with these images, each a data URI.
+// with returns the request with these images, each as a data URI.
 func (r request) with(operation string, images []inline.Blob) request {
 	for _, img := range images {
 		uri := "data:" + img.MimeType + ";base64," + img.Data
@@ -125,9 +126,9 @@ func (r request) with(operation string, images []inline.Blob) request {
 
 var speeds = []string{"relax", "fast", "turbo"}
 
-// path is where an operation is sent. The speed is a part of it, but in the
-// older dialect, which is told it in a prompt and otherwise takes that of its
-// accounts: the fast one, which is Midjourney's own default.
+// path returns the path of an operation. In trueai the speed is part of the path. novicezk takes
+// the speed in the prompt of an imagine. Its other operations run at the speed of the account,
+// which by Midjourney's default is fast.
 func (p *params) path(operation, dialect string) (string, error) {
 	if !slices.Contains(speeds, p.Speed) {
 		return "", mediagate.Invalid("speed", "speed must be relax, fast or turbo")
@@ -183,8 +184,8 @@ func (r *request) setDescribe(p *params) error {
 	return nil
 }
 
-// own is the earlier job that a request works on, which is known to the proxy
-// that made it only.
+// own returns the vendor's id of the earlier job that a request works on. Only the proxy that made
+// the job knows it.
 func own(s *mediagate.Source) (string, error) {
 	switch {
 	case s == nil || s.Ref.JobID == "":
@@ -195,7 +196,7 @@ func own(s *mediagate.Source) (string, error) {
 	return s.Ref.JobID, nil
 }
 
-// setAction writes the press of a button, and returns where it is sent.
+// setAction writes the press of a button, and returns the path of the request.
 func (r *request) setAction(s *mediagate.Source, at, dialect string) (string, error) {
 	id, err := own(s)
 	if err != nil {
@@ -217,7 +218,7 @@ func (r *request) setAction(s *mediagate.Source, at, dialect string) (string, er
 	return "/mj/submit/change", nil
 }
 
-// setModal writes what a job waits for.
+// setModal writes the mask or words that a job waits for.
 func (r *request) setModal(p *params, s *mediagate.Source, dialect string) error {
 	if dialect != dialectTrueai {
 		return mediagate.Invalid("task_id", "task_id names a task that cannot be completed here")
