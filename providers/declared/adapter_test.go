@@ -175,8 +175,8 @@ func TestEscapedID(t *testing.T) {
 	}
 }
 
-// Numbers and null members reach the vendor as in the request, and members in the order of the
-// file.
+// Numbers stay as written, members keep the order of the file, and null members of objects are
+// left out.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	const expression = `"{$model, prompt, seconds: .duration}"`

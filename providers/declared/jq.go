@@ -21,8 +21,8 @@ import (
 const (
 	maxSource = 64 << 10 // of its text, in bytes
 	maxSteps  = 100_000
-	maxOutput = 1 << 20  // of its outputs, in addition to the size of its input
-	maxMade   = 16 << 20 // of all values on the way, in addition to four times the input
+	maxOutput = 1 << 20  // of a value and of all outputs, beyond the size of the input
+	maxMade   = 16 << 20 // of all values on the way, beyond four times the size of the input
 	maxTime   = time.Second
 	maxText   = 16 << 10 // of the input of a function that makes many times its input, such as a search
 	maxKey    = 4 << 10  // of a sort key
