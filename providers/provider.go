@@ -9,51 +9,47 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// Provider submits jobs to one vendor account and asks for them. All errors
-// are *mediagate.Error, and no text in them holds secrets or hosts.
+// Provider submits jobs to one vendor account and polls them. All errors are *mediagate.Error, and
+// their texts contain no secrets or hosts.
 type Provider interface {
-	// Submit sends the job once. KindInvalid, KindModerated, KindCredentials,
-	// KindFunds, KindThrottled, KindCapacity, KindNotFound, KindNoModel and
-	// KindUnreached prove that the vendor has no job of this call. KindNoModel says, in
-	// the vendor's own words, that it does not have the model. KindAmbiguous means that
-	// it may have one: that of this call, or an earlier one of the same
-	// external id. Synchronous vendors set the submission's Outcome.
+	// Submit sends the job once. KindInvalid, KindModerated, KindCredentials, KindFunds,
+	// KindThrottled, KindCapacity, KindNotFound, KindNoModel and KindUnreached prove that this call
+	// made no job at the vendor. KindNoModel means that the vendor itself says that it does not
+	// have the model. KindAmbiguous means that the vendor may have a job, from this call or from an
+	// earlier one with the same external id. Synchronous vendors set the submission's Outcome.
 	Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
 
-	// Poll asks for a job by its vendor id once. Its errors are KindNotFound,
-	// KindCredentials, KindFunds, KindThrottled and KindTransient; a job that
-	// failed is no error but a report.
+	// Poll asks once for a job by its vendor id. Its errors are KindNotFound, KindCredentials,
+	// KindFunds, KindThrottled and KindTransient. A failed job is a report, not an error.
 	Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
 }
 
-// Finder is implemented by adapters whose vendor finds a job by our own id.
+// Finder is implemented by adapters whose vendor can find a job by our own id.
 type Finder interface {
-	// Ref is the reference that Submit would return for the job, less the
-	// vendor's id. It makes no call.
+	// Ref returns the reference that Submit would return for the job, without the vendor's id. It
+	// makes no call.
 	Ref(job mediagate.Job) (mediagate.JobRef, error)
-	// Find asks for a job by ref.ExternalID. The report's Ref carries the
-	// vendor's id. Without ref.State all places are asked that the operation
-	// may have used. KindNotFound: at this moment the vendor has no such job.
+	// Find asks for a job by ref.ExternalID. The report's Ref has the vendor's id. If ref.State is
+	// empty, Find asks all places that the operation may have used. KindNotFound means that the
+	// vendor has no such job at this moment.
 	Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
 }
 
-// Batcher is implemented by adapters whose vendor tells of many jobs at once.
+// Batcher is implemented by adapters whose vendor reports many jobs in one call.
 type Batcher interface {
-	// PollAll is Poll for up to Operation.Batch jobs in one call. The answers
-	// stand in the order of refs; the error is that of the call as a whole.
-	// After one of KindNotFound or KindInvalid each job is asked for by Poll,
-	// since one of them may have spoiled the call for all.
+	// PollAll polls up to Operation.Batch jobs in one call. The answers are in the order of refs.
+	// The error is that of the whole call. After KindNotFound or KindInvalid, the caller polls each
+	// job with Poll, because a single job may have made the call fail for all.
 	PollAll(ctx context.Context, refs []mediagate.JobRef) ([]Answer, error)
 }
 
-// Chooser is implemented by a Batcher that takes some jobs only.
+// Chooser is implemented by a Batcher that accepts only some jobs.
 type Chooser interface {
-	// Batches reports whether PollAll takes the job of ref; any other is polled
-	// alone.
+	// Batches reports whether PollAll accepts the job of ref. Any other job is polled alone.
 	Batches(ref mediagate.JobRef) bool
 }
 
-// Answer is what PollAll tells of one job: what Poll would.
+// Answer is the result of PollAll for one job, as Poll would return it.
 type Answer struct {
 	Report mediagate.Report
 	Err    error
@@ -64,20 +60,19 @@ type Canceller interface {
 	Cancel(ctx context.Context, ref mediagate.JobRef) error
 }
 
-// Opener is implemented by adapters whose vendor offers files by reference.
+// Opener is implemented by adapters whose vendor gives files by reference instead of a URL.
 type Opener interface {
-	// Open opens the file that media.Ref names. length is -1 when unknown.
-	// KindGone: the vendor has it no more. KindInvalid: it leads to where nobody
-	// may follow. KindTransient otherwise.
+	// Open opens the file that media.Ref names. length is -1 if it is unknown. KindGone means that
+	// the vendor no longer has the file, KindInvalid that the reference leads to an address that
+	// may not be reached. All other errors are KindTransient.
 	Open(ctx context.Context, ref mediagate.JobRef, media mediagate.Media) (file io.ReadCloser, length int64, err error)
 }
 
-// Speaker is implemented by adapters whose vendor answers with sound while it
-// makes it.
+// Speaker is implemented by adapters whose vendor streams sound while it makes it.
 type Speaker interface {
-	// Speak sends the job once and returns when the vendor begins to answer with
-	// sound. Its errors are Submit's, those of the sound's reader KindAmbiguous.
-	// Whoever reads closes it, which ends the call, also in the middle.
+	// Speak sends the job once and returns when the vendor begins to send sound. Its errors are
+	// those of Submit; the errors of the reader are KindAmbiguous. The caller closes the reader,
+	// which also ends a call that is still running.
 	Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, error)
 }
 
@@ -86,60 +81,59 @@ type Closer interface {
 	Close()
 }
 
-// Options are what the process decides about calls to vendors.
+// Options are the settings of the process for calls to vendors.
 type Options = vendorhttp.Options
 
-// Description is what an adapter says of itself.
+// Description states what an adapter supports.
 type Description struct {
-	Credentials []string // that a channel may have, by name
-	Options     []string // of a channel, by name
+	Credentials []string // names of the credentials that a channel may have
+	Options     []string // names of the options that a channel may have
 	Operations  map[string]Operation
 }
 
-// Operation is one thing that an adapter can do.
+// Operation is one kind of job that an adapter can submit.
 type Operation struct {
-	Fields []string // of the canonical request that it takes
-	Idle   []string // those of Fields that change nothing at the vendor
-	Media  string   // class of its results: "video", "image", "audio"
+	Fields []string // of the canonical request that the operation takes
+	Idle   []string // those of Fields that have no effect at the vendor
+	Media  string   // class of the results: "video", "image", "audio"
 
-	Sync bool // the submit call itself brings the result
-	// Streams: the job goes through Speak and not through Submit, whose answer is
-	// passed on while it arrives. No task has it.
+	Sync bool // the submit call itself returns the result
+	// Streams is set if the job goes through Speak instead of Submit, and its answer is passed on
+	// while it arrives. Such a job has no task.
 	Streams bool
-	Find    bool // the vendor can be asked for the job by our own id
+	Find    bool // the vendor can find the job by our own id
 	Cancel  bool // the vendor can stop the job
-	Batch   int  // jobs that one poll can ask for, where the channel's dialect has such a call; 0 is one
-	Base    bool // it takes requests of the base contract, those for models of no catalog
-	Source  bool // it works on what an earlier job made: Job.Source is set, and Supports looks at it
+	Batch   int  // the most jobs that one call can poll, if the channel's dialect has such a call; 0 means 1
+	Base    bool // accepts requests of the base contract, for models without a catalog entry
+	Source  bool // works on an earlier job's result: Job.Source is set, and Supports checks it
 	Inputs  bool // Submit opens the client's media, which takes time before its first byte
-	// Uploads: Submit lets the vendor fetch a file before the call that submits,
-	// which takes as much time.
+	// Uploads is set if Submit makes the vendor fetch a file before the call that submits. This
+	// also takes time before the first byte.
 	Uploads bool
-	// Callback: Submit tells the vendor Job.CallbackURL.
+	// Callback is set if Submit passes Job.CallbackURL to the vendor.
 	Callback bool
-	// FailUnknown: a task of a model of no catalog fails when nobody can tell whether
-	// the vendor has its job; otherwise it is parked.
+	// FailUnknown is set if a task of a model without a catalog entry fails when it is not known
+	// whether the vendor has its job. Otherwise such a task is parked.
 	FailUnknown bool
 
-	// Submit is the longest that a submission takes, from the first call that
-	// it makes to the end of the last answer; of one that streams, to its first
-	// byte.
+	// Submit is the longest time that a submission takes, from its first call to the end of its
+	// last answer. For an operation that streams, it ends with the first byte of the answer.
 	Submit time.Duration
 }
 
-// Adapter is a row of the table of vendors: all that can be known of one
-// without a channel that is complete, and how to open a channel.
+// Adapter is an entry in the table of vendors. It has everything about a vendor that needs no
+// complete channel, and the function that opens a channel.
 type Adapter struct {
 	Description Description
-	// Open makes the provider of a channel. It makes no call. An error is of
-	// KindInvalid; each of the problems that it joins names channel and field.
+	// Open returns the provider of a channel. It makes no call. Its error is of KindInvalid and
+	// joins all problems; each names channel and field.
 	Open func(mediagate.Channel, Options) (Provider, error)
-	// Account names the vendor account behind a channel's credentials: what
-	// stays the same when a secret is renewed.
+	// Account returns a name for the vendor account behind a channel's credentials. The name stays
+	// the same when a secret is renewed, if the credentials name the account.
 	Account func(mediagate.Channel) string
 	// Supports returns nil if the vendor's API can express the job's request, or an error of
-	// KindInvalid that names the field and the rule. It writes the request as far as that is
-	// possible without credentials, calls and the client's media. The options are those of a
-	// channel, since they may choose between dialects of a vendor.
+	// KindInvalid that names the field and the rule. It builds the request as far as possible
+	// without credentials, calls and the client's media. options are those of a channel, which may
+	// choose between dialects of a vendor.
 	Supports func(job mediagate.Job, options map[string]string) error
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// maxAnswer bounds an answer.
+// maxAnswer bounds an answer, in bytes.
 const maxAnswer = 4 << 20
 
-// Adapter is the vendor's row of the table of vendors.
+// Adapter returns the vendor's entry for the table of vendors.
 func (v *Vendor) Adapter() providers.Adapter {
 	about := providers.Description{Options: v.options, Operations: map[string]providers.Operation{}}
 	for _, c := range v.credentials {
@@ -42,7 +42,8 @@ func (v *Vendor) Adapter() providers.Adapter {
 	}
 }
 
-// open makes the provider of a channel. It has the methods of what the vendor can do.
+// open returns the provider of a channel. The provider implements Finder and Canceller only if an
+// operation of the vendor does.
 func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 	check := vendorhttp.Check(ch)
 	var names []string
@@ -58,7 +59,9 @@ func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Pr
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	a := &adapter{v, vendorhttp.New(vendorhttp.Config{BaseURL: base, Header: header, Secrets: secrets}, opt), ch.Options}
+	a := &adapter{
+		v, vendorhttp.New(vendorhttp.Config{BaseURL: base, Header: header, Secrets: secrets}, opt), ch.Options,
+	}
 	var finds, stops bool
 	for _, o := range v.operations {
 		finds, stops = finds || o.about.Find, stops || o.about.Cancel
@@ -85,17 +88,17 @@ func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Pr
 	}
 }
 
-// adapter speaks to one account as the file says. It is safe for concurrent use.
+// adapter talks to one vendor account as the file describes. It is safe for concurrent use.
 type adapter struct {
 	vendor  *Vendor
 	http    *vendorhttp.Client
 	options map[string]string
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (a *adapter) Close() { a.http.Close() }
 
-// request is a job in the vendor's words.
+// request is a job as the vendor's API expresses it.
 type request struct {
 	operation *operation
 	path      string
@@ -103,18 +106,19 @@ type request struct {
 	scope     scope
 }
 
-// maxKept bounds what is kept of a request for later calls.
+// maxKept bounds the text that a request keeps for later calls, in bytes. The text is stored in
+// JobRef.State.
 const maxKept = 256
 
-// write writes the job. Its errors are of KindInvalid and name the field where one is at
-// fault, or of KindNotFound for an operation that is none.
+// write returns the vendor's request for the job. Its errors are of KindInvalid and name the field
+// at fault if there is one, or of KindNotFound for an unknown operation.
 func (v *Vendor) write(job mediagate.Job, options map[string]string) (*request, error) {
 	o, ok := v.operations[job.Operation]
 	if !ok {
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
 	fields := o.about.Fields
-	if o.about.Base { // whose number of results is one where it is not said
+	if o.about.Base { // its n may be 1 even if the operation does not list it
 		if _, err := vendorhttp.DecodeBase(job, fields); err != nil {
 			return nil, err
 		}
@@ -166,7 +170,7 @@ func unwritable(err error) error {
 	return mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 }
 
-// check holds a request to the vendor's bounds.
+// check checks a request against the vendor's limits and refusals.
 func (o *operation) check(params map[string]any, s scope) error {
 	for _, l := range o.limits {
 		switch field := params[l.field].(type) {
@@ -196,7 +200,7 @@ func (o *operation) check(params map[string]any, s scope) error {
 	return nil
 }
 
-// sourceOf is what a job works on, as expressions see it.
+// sourceOf returns the source of a job as expressions see it.
 func sourceOf(s *mediagate.Source) any {
 	if s == nil {
 		return nil
@@ -209,7 +213,7 @@ func sourceOf(s *mediagate.Source) any {
 	return source
 }
 
-// write writes a call.
+// write returns the path and the body of a call.
 func (s step) write(input any, in scope) (path string, body json.RawMessage, err error) {
 	if path, err = s.path.render(input, in); err != nil || s.body == nil {
 		return path, nil, err
@@ -225,7 +229,7 @@ func (s step) write(input any, in scope) (path string, body json.RawMessage, err
 	return path, body, err
 }
 
-// call is the step as vendorhttp makes it.
+// call returns the step as a call of vendorhttp.
 func (s step) call(effect vendorhttp.Effect, path string, body json.RawMessage) vendorhttp.Call {
 	c := vendorhttp.Call{Effect: effect, Method: s.method, Path: path, Limits: vendorhttp.Limits{Bytes: maxAnswer}}
 	if body != nil {
@@ -234,7 +238,7 @@ func (s step) call(effect vendorhttp.Effect, path string, body json.RawMessage) 
 	return c
 }
 
-// Submit sends the job once; providers.Provider says which kinds it returns.
+// Submit sends the job once. providers.Provider lists the kinds of its errors.
 func (a *adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	r, err := a.vendor.write(job, a.options)
 	if err != nil {
@@ -261,7 +265,8 @@ func (a *adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	return mediagate.Submission{Ref: ref}, nil
 }
 
-// jobID is the vendor's id of a job; empty for what is none.
+// jobID returns the text if it can be the id of a job, else "". An id must not change the path of a
+// later call, so it contains neither / nor "..".
 func jobID(text vendorhttp.Text) string {
 	id := text.ID()
 	if strings.Contains(id, "/") || strings.Contains(id, "..") {
@@ -270,7 +275,7 @@ func jobID(text vendorhttp.Text) string {
 	return id
 }
 
-// operation is that of a reference. An error does not prove that there is no job.
+// operation returns the operation of a reference. Its error does not prove that there is no job.
 func (a *adapter) operation(ref mediagate.JobRef) (*operation, error) {
 	o, ok := a.vendor.operations[ref.Operation]
 	if !ok {
@@ -283,8 +288,8 @@ func (a *adapter) about(ref mediagate.JobRef) scope {
 	return scope{job: ref.JobID, task: ref.ExternalID, kept: ref.State, options: a.options}
 }
 
-// ask makes a call about a job and reads its answer, which states no error, or that the
-// job has failed, whatever its HTTP status.
+// ask makes a call about a job and returns its answer. The error is nil only if the answer states
+// no error, or says that the job has failed, whatever its HTTP status.
 func (a *adapter) ask(
 	ctx context.Context, effect vendorhttp.Effect, name string, c step, input any, s scope,
 ) (*reader, error) {
@@ -330,10 +335,10 @@ func (a *adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	return a.report(ctx, o, ref, r, true)
 }
 
-// finder asks for jobs by our own id.
+// finder implements providers.Finder.
 type finder struct{ a *adapter }
 
-// Ref is the reference of a job, less the vendor's id.
+// Ref returns the reference of a job, without the vendor's id.
 func (f finder) Ref(job mediagate.Job) (mediagate.JobRef, error) {
 	r, err := f.a.vendor.write(job, f.a.options)
 	if err != nil {
@@ -375,10 +380,10 @@ func (f finder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Repor
 	return f.a.report(ctx, o, ref, r, true)
 }
 
-// canceller stops jobs.
+// canceller implements providers.Canceller.
 type canceller struct{ a *adapter }
 
-// Cancel stops a job.
+// Cancel stops a job at the vendor.
 func (c canceller) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	o, err := c.a.operation(ref)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// changed is the adapter of the plain file with replacements in it.
+// changed returns the adapter of the plain file with replacements in it.
 func changed(t *testing.T, replacements ...string) providers.Adapter {
 	t.Helper()
 	text := strings.NewReplacer(replacements...).Replace(plain(t))
@@ -22,7 +22,7 @@ func changed(t *testing.T, replacements ...string) providers.Adapter {
 	return v.Adapter()
 }
 
-// open opens a channel at a vendor that answers so.
+// open opens a channel at a vendor with these replies.
 func open(t *testing.T, a providers.Adapter, replies ...providertest.Reply) (*providertest.Vendor, providers.Provider) {
 	t.Helper()
 	vendor := providertest.NewVendor(t, replies...)
@@ -40,7 +40,7 @@ func open(t *testing.T, a providers.Adapter, replies ...providertest.Reply) (*pr
 
 var film = mediagate.Job{TaskID: "task_1", ExternalID: "task_1", Upstream: "film-1", Operation: "video", Params: []byte(`{"prompt":"a red kite","duration":5}`)}
 
-// beyond are expressions that would not end, or make more than memory holds.
+// beyond lists expressions that never end or make more than memory can hold.
 var beyond = map[string]string{
 	"recursion":               `def f: f; f`,
 	"recursion that grows":    `def f: 1 + f; f`,
@@ -78,7 +78,7 @@ var beyond = map[string]string{
 // doubled makes a text of half a megabyte.
 const doubled = `reduce range(19) as $i ("x"; . + .) as $x | `
 
-// What an expression makes on its way is bounded, too, and not only what comes of it.
+// The memory for values on the way is bounded, too, not only that for outputs.
 func TestMemory(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
 	for name, expression := range beyond {
 		adapter := changed(t, `"{$model, prompt, seconds: .duration}"`, "'["+expression+"] | length'")
@@ -92,8 +92,8 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // it counts what the proc
 	}
 }
 
-// An expression beyond its bounds fails the call. What is known of the job by then is
-// not lost: before the call there is none, after it there may be one.
+// An expression that exceeds its limits fails the call. Before the call this proves that there is
+// no job; after the call there may be a job.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, expression := range beyond {
@@ -106,7 +106,7 @@ func TestBounds(t *testing.T) {
 				t.Errorf("in a body: %v", err)
 			}
 			if name == "a text multiplied" || name == "a long join" || name == "a list by a list" {
-				return // that is an error of the expression, which finds nothing in an answer
+				return // an error of the expression, which finds nothing in an answer
 			}
 			_, p = open(t, changed(t, "id: .id #", "id: "+value+" #"), providertest.Plain(200, good))
 			if _, err := p.Submit(t.Context(), film); !mediagate.Is(err, mediagate.KindAmbiguous) {
@@ -120,7 +120,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What the request holds does not count as output: a picture in it may be long.
+// The request itself does not count as output, because it may contain a large picture.
 func TestLongRequest(t *testing.T) {
 	t.Parallel()
 	job := film
@@ -130,8 +130,7 @@ func TestLongRequest(t *testing.T) {
 	}
 }
 
-// An answer that is too long, or no id of which a path could be made, leaves a
-// submission unknown.
+// A submission is ambiguous if its answer is too long or its id cannot be part of a path.
 func TestStrangeAnswers(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
@@ -160,7 +159,7 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
-// An id is escaped where it stands in a path.
+// An id is escaped in a path.
 func TestEscapedID(t *testing.T) {
 	t.Parallel()
 	vendor, p := open(t, changed(t), providertest.Plain(200, `{"id":"7?a=b#%41"}`), providertest.Plain(200, `{"id":"7?a=b#%41","status":"working"}`))
@@ -176,8 +175,8 @@ func TestEscapedID(t *testing.T) {
 	}
 }
 
-// Numbers, null members and the order of members reach the vendor as the file and the
-// request have them.
+// Numbers stay as written, members keep the order of the file, and null members of objects are
+// left out.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	const expression = `"{$model, prompt, seconds: .duration}"`
@@ -198,7 +197,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// The error of an expression tells nothing of the request.
+// The error of an expression does not quote the request.
 func TestDiscreetExpressions(t *testing.T) {
 	t.Parallel()
 	err := changed(t, `"{$model, prompt, seconds: .duration}"`, `'{a: (.prompt | tonumber)}'`).Supports(film, nil)
@@ -207,7 +206,7 @@ func TestDiscreetExpressions(t *testing.T) {
 	}
 }
 
-// An example that does not hold says where and how.
+// The error of a failed example says where and how the example differs.
 func TestExamplesThatFail(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ old, text, want string }{

@@ -14,8 +14,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// reader reads what expressions find in an answer. One that fails finds nothing; err
-// tells that one went beyond its bounds.
+// reader evaluates expressions on an answer. An expression that fails finds nothing. err is set if
+// an expression exceeded its limits.
 type reader struct {
 	document any
 	scope    scope
@@ -45,7 +45,7 @@ func (r *reader) holds(e *expression) bool {
 	return v != nil && v != false
 }
 
-// read reads the answer to a call for what it says.
+// read reads the answer to a call: what it proves for vendorhttp, and a reader for the rest.
 func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Said) {
 	document, err := decode(answer.Body)
 	members, isObject := document.(map[string]any)
@@ -65,12 +65,13 @@ func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*
 	}
 	said.Done = good && answer.Status < http.StatusMultipleChoices
 	r.failed = said.Own && r.holds(c.failed)
-	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0 // a yes may be empty
+	// The answer to a successful cancel may be empty.
+	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0
 	return r, said
 }
 
-// find is the row of the error that an answer states, whose code is put into the scope.
-// Of several codes the first that a row names counts, else the first.
+// find returns the row for the error that an answer states, and puts the error's code into the
+// scope. If the answer has several codes, the first that a row names counts, or else the first.
 func (t errorTable) find(r *reader, code *expression) row {
 	r.scope.code = ""
 	for _, output := range r.all(code) {
@@ -90,7 +91,7 @@ func (t errorTable) find(r *reader, code *expression) row {
 	return row{}
 }
 
-// report translates the answer about a job.
+// report returns the report that an answer about a job contains.
 func (a *adapter) report(
 	ctx context.Context, o *operation, ref mediagate.JobRef, r *reader, named bool,
 ) (mediagate.Report, error) {
@@ -118,7 +119,7 @@ func (a *adapter) report(
 		}
 	case mediagate.JobFailed:
 		report.Outcome = a.failure(o, r, moderated)
-	default: // still under way
+	default: // the job is still running
 	}
 	if err = cmp.Or(err, r.err); err != nil {
 		return mediagate.Report{}, err
@@ -126,7 +127,7 @@ func (a *adapter) report(
 	return report, nil
 }
 
-// failure is the outcome of a job that failed.
+// failure returns the outcome of a failed job.
 func (a *adapter) failure(o *operation, r *reader, moderated bool) *mediagate.Outcome {
 	table := a.vendor.errors
 	r.scope.call = "job"
@@ -145,14 +146,15 @@ func (a *adapter) failure(o *operation, r *reader, moderated bool) *mediagate.Ou
 	return out
 }
 
-// outcome is that of a job that succeeded, and whether each of its pieces has its file.
-// The answer to a call of the result's own may say that the job has failed.
+// outcome returns the outcome of a job that succeeded, and whether every piece of the result has
+// its file. If the result has its own call, the answer to that call may say that the job has
+// failed.
 func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediagate.Outcome, bool, error) {
 	out, whole := &mediagate.Outcome{}, true
 	if o.result.path != nil {
 		r.scope.poll = r.document
 		if _, err := o.result.path.render(r.document, r.scope); errors.Is(err, errNoPath) {
-			return out, false, nil // the answer does not say where they are
+			return out, false, nil // the answer does not say where the files are
 		}
 		var err error
 		if r, err = a.ask(ctx, vendorhttp.Reads, "result", o.result.step, r.document, r.scope); err != nil {
@@ -181,8 +183,8 @@ func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediag
 	return out, whole, r.err
 }
 
-// mediaOf reads a file of a result; false where it has no link. Its index is its place
-// among those of its role, unless it says another.
+// mediaOf reads one file of a result. It returns false if the file has no link or an unknown role.
+// The index is the file's position among the files of its role, unless the file states another.
 func mediaOf(v any, count map[mediagate.Role]int) (mediagate.Media, bool) {
 	file, _ := v.(map[string]any)
 	m := mediagate.Media{
@@ -197,12 +199,12 @@ func mediaOf(v any, count map[mediagate.Role]int) (mediagate.Media, bool) {
 	return m, m.URL != "" && slices.Contains(roles, m.Role)
 }
 
-// roles are those that a file of a result may have.
+// roles are the roles that a file of a result may have.
 var roles = []mediagate.Role{
 	mediagate.RoleMain, mediagate.RoleCover, mediagate.RoleWAV, mediagate.RoleFilm, mediagate.RoleGrid, mediagate.RoleStem,
 }
 
-// clipOf reads a song.
+// clipOf reads a song of a result.
 func clipOf(v any) mediagate.Clip {
 	song, _ := v.(map[string]any)
 	return mediagate.Clip{

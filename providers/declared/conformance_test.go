@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// A file of a folder makes an adapter like any other. This one has what no built-in file
-// has, such as a lookup.
+// A file from a folder makes a complete adapter. This file uses features that no built-in file
+// uses, such as a lookup.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	vendors, err := all.Load("testdata/vendors", nil)
@@ -22,7 +22,8 @@ func TestConformance(t *testing.T) {
 	body := func(word, rest string) string {
 		return fmt.Sprintf(`{"id":%q,"reference":%q,"state":%s%s}`, jobID, task, providertest.Quote(word), rest)
 	}
-	// An answer to a lookup and one to a poll are told apart by their shape only here.
+	// The suite uses the same answers for polls and lookups. This vendor's lookup reads found, and
+	// its poll reads the other members.
 	both := func(inner string) providertest.Reply {
 		return providertest.Plain(200, inner[:len(inner)-1]+`,"found":[`+inner+`]}`)
 	}

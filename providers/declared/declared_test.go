@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The built-in files are without fault, and their examples hold.
+// The built-in files have no faults, and their examples pass.
 func TestBuiltin(t *testing.T) {
 	t.Parallel()
 	for _, v := range declared.Builtin() {

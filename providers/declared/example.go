@@ -17,14 +17,14 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// What a task of an example is called, and the address for its callbacks.
+// These constants are the task id of an example and the address for its callbacks.
 const (
 	exampleTask     = "task_example"
 	exampleCallback = "https://gateway.example.com/callbacks/example"
 )
 
-// Example is a request, the calls that the vendor must get for it with its answers, and
-// the task that the client sees.
+// Example is a request, the calls that the vendor must receive for it, with their answers, and the
+// task that the client must see.
 type Example struct {
 	at        value
 	operation string
@@ -65,7 +65,7 @@ func readExample(v value, vendor *Vendor) Example {
 			one.status = min(max(answer["status"].number(), 200), 599)
 		}
 		document := answer["body"].document()
-		if text, isText := document.(string); isText { // no JSON, such as a page of a proxy
+		if text, isText := document.(string); isText { // not JSON, such as the error page of a proxy
 			one.answer = text
 		} else if answer["body"].isSet() {
 			one.answer = canonical(document)
@@ -75,7 +75,7 @@ func readExample(v value, vendor *Vendor) Example {
 	return x
 }
 
-// readSource reads what the job of an example works on.
+// readSource reads the source of an example's job.
 func readSource(v value) *mediagate.Source {
 	f := v.object("own", "id", "job", "url", "seconds", "title", "lyrics", "tags")
 	if !v.isSet() {
@@ -90,7 +90,7 @@ func readSource(v value) *mediagate.Source {
 	}
 }
 
-// canonical writes a document so that two that are equal are the same text.
+// canonical returns the JSON text of a document. Equal documents have equal texts.
 func canonical(document any) string {
 	text, err := json.Marshal(document)
 	if err != nil {
@@ -99,7 +99,7 @@ func canonical(document any) string {
 	return string(text)
 }
 
-// Test runs the examples without any network. The error joins what differs, each as
+// Test runs the examples without a network. Its error joins all differences, each as
 // FILE:LINE:COLUMN.
 func (v *Vendor) Test(ctx context.Context) error {
 	r := &reading{file: v.File}
@@ -143,8 +143,7 @@ func (v *Vendor) test(ctx context.Context, x Example) {
 	}
 }
 
-// play submits the job of an example, polls it as often as there are answers, and
-// returns the task.
+// play submits the job of an example, polls it as often as there are answers, and returns the task.
 func (v *Vendor) play(ctx context.Context, x Example, vendor *played) (map[string]any, error) {
 	credentials := map[string]string{}
 	for _, c := range v.credentials {
@@ -168,14 +167,14 @@ func (v *Vendor) play(ctx context.Context, x Example, vendor *played) (map[strin
 	for made := -1; err == nil && (report.Outcome == nil || report.Incomplete) && left() && vendor.made > made; {
 		made = vendor.made
 		if report, err = a.Poll(ctx, submission.Ref); mediagate.Is(err, mediagate.KindTransient) && left() {
-			err = nil // it is asked again
+			err = nil // poll again
 		}
 	}
 	return shown(report, err), nil
 }
 
-// explained is the reason why a job cannot be written that is the file's fault and not
-// the request's.
+// explained returns the reason why a request cannot be written if the file is at fault. It returns
+// nil if the request is.
 func explained(v *Vendor, job mediagate.Job, err error) error {
 	if failed, ok := errors.AsType[*programError](err); ok {
 		return fmt.Errorf("operations.%s: the request cannot be written: %w", job.Operation, failed.cause)
@@ -186,8 +185,8 @@ func explained(v *Vendor, job mediagate.Job, err error) error {
 	return nil
 }
 
-// shown is the task as its client sees it, as far as the vendor decides that, and the
-// kind of an error that does not end it.
+// shown returns the task as its client sees it, as far as the vendor's answers decide it. If an
+// error does not end the task, it adds the kind of the error.
 func shown(report mediagate.Report, err error) map[string]any {
 	task := map[string]any{"status": string(mediagate.StatusProcessing)}
 	fail := func(code, message string) {
@@ -249,8 +248,8 @@ func shown(report mediagate.Report, err error) map[string]any {
 	return task
 }
 
-// played is the vendor of an example: it compares each call with the example's, and
-// answers as that says. It is its own listener, whose connections are pipes.
+// played plays the vendor of an example. It compares each call with the call that the example
+// expects, and sends the example's answer. It is its own listener, and its connections are pipes.
 type played struct {
 	calls  []exampleCall
 	made   int
@@ -269,7 +268,7 @@ func (p *played) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Accept returns the vendor's end of a connection.
+// Accept returns the vendor's end of the next connection.
 func (p *played) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.pipe:
@@ -285,10 +284,10 @@ func (p *played) Close() error {
 	return nil
 }
 
-// Addr is no address.
+// Addr returns a placeholder.
 func (p *played) Addr() net.Addr { return &net.UnixAddr{Name: "example", Net: "pipe"} }
 
-// ServeHTTP answers a call.
+// ServeHTTP compares a call with the example's next call and answers it.
 func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil || p.made >= len(p.calls) {

@@ -17,13 +17,13 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// Vendor is what a file says of a vendor.
+// Vendor is a vendor as a file describes it.
 type Vendor struct {
 	Name     string
 	File     string
 	Examples []Example
 
-	line        int // of the name
+	line        int // position of the name in the file
 	column      int
 	base        string
 	credentials []credential
@@ -32,10 +32,10 @@ type Vendor struct {
 	errors      errorTable
 }
 
-// Field is a field of a request that an operation takes, and where the file says so.
+// Field is a field of the request that an operation takes, and its position in the file.
 type Field struct{ Name, Where string }
 
-// Fields are those of all operations.
+// Fields returns the fields of all operations.
 func (v *Vendor) Fields() (list []Field) {
 	for _, name := range slices.Sorted(maps.Keys(v.operations)) {
 		list = append(list, v.operations[name].fields...)
@@ -43,11 +43,11 @@ func (v *Vendor) Fields() (list []Field) {
 	return list
 }
 
-// credential is one of a channel's, and the header that carries it: {} stands in the
-// value for the credential.
+// credential is a credential of a channel, and the header that carries it. In value, {} is replaced
+// by the credential.
 type credential struct{ name, header, value string }
 
-// operation is one thing that the vendor can do.
+// operation is one kind of job that the vendor can do.
 type operation struct {
 	about     providers.Operation
 	fields    []Field
@@ -62,7 +62,7 @@ type operation struct {
 	state     *expression
 	progress  *expression
 	states    map[string]mediagate.JobState
-	moderated []string // of the words of failed jobs
+	moderated []string // those words of failed jobs that mean moderation
 	failed    stated
 	result    result
 	cancel    step
@@ -70,13 +70,13 @@ type operation struct {
 	found     found
 }
 
-// step is a call. The zero value is none.
+// step describes a call. The zero value is no call.
 type step struct {
 	method string
 	path   *template
 	body   *expression
 	ok     *expression
-	failed *expression // whether the answer says that the job has failed
+	failed *expression // reports whether the answer says that the job has failed
 }
 
 // limit bounds a field of the request.
@@ -85,14 +85,14 @@ type limit struct {
 	length, least, items int
 }
 
-// refusal is a request that the vendor cannot be told.
+// refusal describes requests that the vendor's API cannot express.
 type refusal struct {
 	field, message string
 	when           *expression
 }
 
-// result says where the files of a job that succeeded are: in the answer to a call of
-// its own, or without one in the answer to the poll.
+// result says where to find the files of a job that succeeded: in the answer to its own call, or
+// without such a call in the answer to the poll.
 type result struct {
 	step
 	files, songs, seconds, charge *expression
@@ -102,7 +102,7 @@ type result struct {
 // found reads the answer to a lookup by our own id.
 type found struct{ answer, task *expression }
 
-// stated is where an answer states an error.
+// stated says where an answer states an error.
 type stated struct{ code, text, request *expression }
 
 // errorTable says what errors mean.
@@ -111,18 +111,18 @@ type errorTable struct {
 	rows []row
 }
 
-// row is what an error means that has one of the codes and one of the statuses, and of
-// which when holds.
+// row is the meaning of an error. It matches an error that has one of the codes and one of the
+// statuses, if the expression when is true.
 type row struct {
-	codes    []string // folded; none: any
-	statuses []int    // none: any
+	codes    []string // folded; empty: any
+	statuses []int    // empty: any
 	when     *expression
 	meaning  vendorhttp.Meaning
-	sure     bool   // it holds for calls that make no job, too
-	message  string // of a job that failed by it
+	sure     bool   // the meaning also holds for calls that make no job
+	message  string // of a job that this error ended
 }
 
-// kinds are the kinds of errors by their words in files.
+// kinds maps the words for kinds of errors in files.
 var kinds = map[string]mediagate.Kind{
 	"invalid": mediagate.KindInvalid, "moderated": mediagate.KindModerated, "credentials": mediagate.KindCredentials,
 	"forbidden": mediagate.KindForbidden, "funds": mediagate.KindFunds, "throttled": mediagate.KindThrottled,
@@ -130,25 +130,25 @@ var kinds = map[string]mediagate.Kind{
 	"unknown": mediagate.KindAmbiguous,
 }
 
-// states are the states of a job by their words in files.
+// states maps the words for states of a job in files.
 var states = map[string]mediagate.JobState{
 	"queued": mediagate.JobQueued, "running": mediagate.JobRunning, "done": mediagate.JobSucceeded,
 	"failed": mediagate.JobFailed, "moderated": mediagate.JobFailed,
 }
 
-// fold makes words alike that differ by case and by how parts are joined: TaskNotFound,
+// fold makes words equal that differ only by case and separators, such as TaskNotFound and
 // task_not_found.
 func fold(word string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(word))
 }
 
-// fileName is what a vendor may be named.
+// fileName matches the valid names of vendors.
 var fileName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,40}$`)
 
-// Allow says which private hosts, or hosts by plain http, a file may name.
+// Allow reports whether a file may name a host that is private or reached by plain http.
 type Allow func(host string) bool
 
-// Read reads a file. The error joins all faults, each as FILE:LINE:COLUMN.
+// Read reads a file. Its error joins all faults, each as FILE:LINE:COLUMN.
 func Read(file string, text []byte, allow Allow) (*Vendor, error) {
 	r := &reading{file: file}
 	document := r.document(text)
@@ -204,10 +204,10 @@ func readBase(at value, base string, allow Allow) {
 	}
 }
 
-// privateName matches names of no public network, and addresses as numbers.
+// privateName matches host names that are not public, and addresses in numeric form.
 var privateName = regexp.MustCompile(`\.(localhost|local|internal)$|\.[0-9x.]*$`)
 
-// isPrivate reports whether a host is in no public network by its very name.
+// isPrivate reports whether the name of a host shows that the host is not public.
 func isPrivate(host string) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		a = a.Unmap()
@@ -306,7 +306,7 @@ func readOperation(v value) *operation {
 	return o
 }
 
-// known refuses fields that are named twice, and idle ones that the operation lacks.
+// known reports fields that are listed twice, and idle fields that the operation lacks.
 func (o *operation) known(fields, idle value) {
 	for i, item := range fields.items() {
 		if slices.Contains(o.about.Fields[:i], o.about.Fields[i]) {
@@ -322,7 +322,7 @@ func (o *operation) known(fields, idle value) {
 	}
 }
 
-// asks refuses expressions over the request that read a field which the operation lacks.
+// asks reports expressions that read a field of the request that the operation lacks.
 func (o *operation) asks(at value, list ...*expression) {
 	for _, e := range list {
 		if e == nil {
@@ -351,7 +351,7 @@ func (o *operation) readWords(v value) {
 	o.moderated = f["moderated"].texts()
 }
 
-// readStep reads a call.
+// readStep reads a call. method is the default method of a call without a body.
 func readStep(f map[string]value, method string) step {
 	s := step{
 		path: f["path"].template(), body: f["body"].expression(), ok: f["ok"].expression(), failed: f["failed"].expression(),
@@ -395,7 +395,7 @@ func readErrors(v value) errorTable {
 	return t
 }
 
-// failures are the codes that a task may fail with by an error of the request's.
+// failures returns the failure codes of tasks whose request is at fault.
 func failures() []string {
 	return []string{
 		string(mediagate.CodeInvalidParameters), string(mediagate.CodeContentPolicy), string(mediagate.CodeImageProcessing),

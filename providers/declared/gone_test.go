@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// TestModelsThatAreGone checks that a 404 retires no model: it may come from a front end or of a
-// wrong base_url, though it is JSON.
+// TestModelsThatAreGone checks that a 404 retires no model, even if the answer is JSON. The 404 may
+// come from a proxy or from a wrong base_url.
 func TestModelsThatAreGone(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]mediagate.Job{

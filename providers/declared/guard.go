@@ -12,62 +12,64 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// guard goes through a program before it is compiled. It refuses what an expression may
-// not do, and puts a check of size behind each part that makes a value, and before each
-// part that takes more than its input is long. So no step makes much more than it may:
-// gojq counts steps, and one step can double a text.
+// guard checks a program before it is compiled. It refuses functions that an expression may not
+// use. It adds a check of size after each part that makes a value, and before each part whose cost
+// exceeds the length of its input. gojq only counts steps, and a single step can double a text.
+// With these checks, no step makes much more than its limit.
 type guard struct {
-	keys   []string        // of objects, in their order
-	uses   map[string]bool // variables
+	keys   []string        // of objects, in their order in the program
+	uses   map[string]bool // names of the variables used
 	costs  map[*gojq.Func]int
 	faults []string
 }
 
-// refused are the functions that reach out of an expression, and then those whose cost
-// cannot be bounded.
+// refused lists the functions that reach outside of an expression, and after them the functions
+// whose cost cannot be bounded.
 var refused = []string{
 	"env", "$ENV", "input", "inputs", "debug", "stderr", "halt", "halt_error", "modulemeta", "builtins",
 	"now", "localtime", "strflocaltime",
 	"setpath", "getpath", "pick", "fromstream", "transpose", "INDEX", "JOIN", "jn", "yn",
 }
 
-// selecting are the functions that return parts of their input, which may stand where
-// jq wants a path, or a value of no size. All others make values.
+// selecting lists the functions that return parts of their input, which may appear where jq
+// requires a path, or values without size. All other functions make values.
 var selecting = []string{
 	"select", "empty", "error", "first", "last", "limit", "skip", "nth", "recurse",
 	"arrays", "objects", "iterables", "booleans", "numbers", "strings", "nulls", "values", "scalars",
 	"not", "length", "type", "has", "any", "all", "startswith", "endswith", "isempty",
 }
 
-// searching are the functions with a regular expression, and whether they find all
-// matches without being told.
+// searching maps the functions that take a regular expression to whether they find all matches
+// without the flag g.
 var searching = map[string]bool{
 	"test": false, "match": false, "capture": false, "sub": false,
 	"scan": true, "splits": true, "split": true, "gsub": true,
 }
 
-// costs are the functions that make many times their input, by how many bytes a byte of
-// it can become, or that take a time which grows with the product of two lengths.
+// costs lists functions whose output can be many times as long as their input, with the number of
+// bytes that one input byte can become. It also lists functions whose time grows with the product
+// of two lengths.
 var costs = map[string]int{
 	"split": 64, "explode": 32, "fromjson": 64, "tonumber": 1,
 	"index": 32, "rindex": 32, "indices": 32, "contains": 1, "inside": 1,
 }
 
-// own are the functions that stand in the place of jq's.
+// own maps functions of jq to our replacements.
 var own = map[string]string{"join": "_join", "tostring": "_string", "tojson": "_json"}
 
-// operators are those in whose place functions stand.
+// operators maps operators to the functions that replace them.
 var operators = map[gojq.Operator]string{gojq.OpMul: "_times", gojq.OpSub: "_minus", gojq.OpDiv: "_over"}
 
-// The bound of a regular expression: of its text, and of the program that it becomes.
+// maxPattern bounds a regular expression: its text in bytes and its compiled program in
+// instructions.
 const maxPattern = 500
 
 func (g *guard) wrong(format string, args ...any) {
 	g.faults = append(g.faults, fmt.Sprintf(format, args...))
 }
 
-// walk goes through the parts of a program. It calls enter before what is in a part,
-// unless that reports false, and leave behind it.
+// walk visits the parts of a program. It calls enter before the contents of a part, and leave after
+// them. If enter returns false, walk skips the contents and does not call leave.
 func walk(program any, enter func(part any) bool, leave func(part any)) {
 	var in func(v reflect.Value)
 	in = func(v reflect.Value) {
@@ -93,7 +95,7 @@ func walk(program any, enter func(part any) bool, leave func(part any)) {
 	in(reflect.ValueOf(program))
 }
 
-// enter refuses what is not possible.
+// enter reports the faults of a part.
 func (g *guard) enter(part any) bool {
 	switch p := part.(type) {
 	case *gojq.Query:
@@ -136,15 +138,15 @@ func (g *guard) enter(part any) bool {
 	return true
 }
 
-// name guards a name that the program gives to a variable or a function.
+// name reports an invalid name for a variable or a function.
 func (g *guard) name(name string) {
 	if strings.HasPrefix(name, "$_") || strings.HasPrefix(name, "_") {
 		g.wrong("%s: names that begin with _ are not the file's to give", name)
 	}
 }
 
-// call checks the arguments of a function whose cost they decide, which must therefore
-// be texts in the file, and notes the cost.
+// call records the cost of a function. Some arguments decide the cost, so call requires them to be
+// literal texts in the file.
 func (g *guard) call(f *gojq.Func) {
 	cost := costs[f.Name]
 	all, searches := searching[f.Name]
@@ -181,7 +183,7 @@ func (g *guard) call(f *gojq.Func) {
 	g.costs[f] = cost
 }
 
-// literal is the text of a query that is nothing but one in quotes.
+// literal returns the text of a query that is only a literal string.
 func literal(q *gojq.Query) (string, bool) {
 	t := q.Term
 	if t == nil || t.Type != gojq.TermTypeString || len(t.SuffixList)+len(q.FuncDefs)+len(t.Str.Queries) > 0 {
@@ -190,7 +192,7 @@ func literal(q *gojq.Query) (string, bool) {
 	return t.Str.Str, true
 }
 
-// builtins are the functions of jq by their names.
+// builtins returns the names of jq's functions.
 var builtins = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	query, err := gojq.Parse("builtins[]")
@@ -207,7 +209,7 @@ var builtins = sync.OnceValue(func() map[string]bool {
 	}
 })
 
-// isPlace reports whether a query leads to members by their names, such as .a.b[].
+// isPlace reports whether a query is a path of literal member names, such as .a.b[].
 func isPlace(q *gojq.Query) bool {
 	if q.Term == nil || q.Term.Type != gojq.TermTypeIdentity && q.Term.Type != gojq.TermTypeIndex {
 		return false
@@ -217,12 +219,13 @@ func isPlace(q *gojq.Query) bool {
 		!slices.ContainsFunc(q.Term.SuffixList, func(s *gojq.Suffix) bool { return computed(s.Index) })
 }
 
-// leave puts the checks around a part.
+// leave adds the checks around a part.
 func (g *guard) leave(part any) {
 	switch p := part.(type) {
 	case *gojq.Query:
 		if name, ok := operators[p.Op]; ok {
-			*p = gojq.Query{Term: call(name, p.Right, p.Left), FuncDefs: p.FuncDefs} // the order in which jq takes them
+			// The arguments are in the order in which jq evaluates operands.
+			*p = gojq.Query{Term: call(name, p.Right, p.Left), FuncDefs: p.FuncDefs}
 			fit(p.Term)
 		} else if p.Op == gojq.OpAdd || p.Op == gojq.OpMod || p.Op >= gojq.OpAssign {
 			inner := *p
@@ -253,8 +256,8 @@ func (g *guard) leave(part any) {
 	}
 }
 
-// function puts the checks around a call of one of jq's functions, and bounded ones in
-// the place of some.
+// function adds the checks around a call of one of jq's functions, or replaces the function by a
+// bounded one.
 func (g *guard) function(t *gojq.Term) {
 	f := t.Func
 	if !builtins()[f.Name] || slices.Contains(selecting, f.Name) {
@@ -285,20 +288,19 @@ func pipe(q *gojq.Query, into *gojq.Term) *gojq.Query {
 	return &gojq.Query{Left: q, Op: gojq.OpPipe, Right: &gojq.Query{Term: into}}
 }
 
-// taken is the check of a value that a costly part is given.
+// taken returns the check of a value that a costly part receives.
 func taken(limit, cost int) *gojq.Term {
 	return call("_takes", &gojq.Query{Term: call(runs)}, number(limit), number(cost))
 }
 
-// before is a term, without its suffixes, behind the check of its input.
+// before returns a term without its suffixes, after a check of its input.
 func before(t *gojq.Term, limit, cost int) *gojq.Query {
 	inner := *t
 	inner.SuffixList = nil
 	return pipe(&gojq.Query{Term: taken(limit, cost)}, &inner)
 }
 
-// fit puts the check of size behind a term that makes a value of its parts, before its
-// suffixes.
+// fit adds the check of size after a term that makes a value from its parts, before its suffixes.
 func fit(t *gojq.Term) { check(t, "_fits") }
 
 func check(t *gojq.Term, name string) {

@@ -17,30 +17,30 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// The bounds of an expression.
+// The limits of an expression.
 const (
-	maxSource = 64 << 10 // of its text
+	maxSource = 64 << 10 // of its text, in bytes
 	maxSteps  = 100_000
-	maxOutput = 1 << 20  // of what it makes, beside what it was given
-	maxMade   = 16 << 20 // of all that it makes on its way, beside four times what it was given
+	maxOutput = 1 << 20  // of a value and of all outputs, beyond the size of the input
+	maxMade   = 16 << 20 // of all values on the way, beyond four times the size of the input
 	maxTime   = time.Second
-	maxText   = 16 << 10 // of what is given to a function that makes many times its input, such as a search
-	maxKey    = 4 << 10  // of a key by which is sorted
+	maxText   = 16 << 10 // of the input of a function that makes many times its input, such as a search
+	maxKey    = 4 << 10  // of a sort key
 	maxDigits = 1000     // of a number
 )
 
-// errBounds is the error of an expression that went beyond its bounds.
+// errBounds is the error of an expression that exceeded its limits.
 var errBounds = errors.New("an expression goes beyond its bounds")
 
-// scope holds what an expression may use beside its input: a variable for each field.
+// scope holds what an expression may use in addition to its input: one variable for each field.
 type scope struct {
-	model, task, callback string // of a submission
-	job, kept             string // of a job
-	source, poll          any    // poll is the answer to the poll, for a result that is elsewhere
+	model, task, callback string // for a submission
+	job, kept             string // for calls about a job
+	source, poll          any    // poll is the answer to the poll, for a result that has its own call
 	options               map[string]string
-	call                  string         // which call was answered
+	call                  string         // the call whose answer is read
 	status                int            // of the answer
-	headers               map[string]any // of the answer, by their names in lower case
+	headers               map[string]any // of the answer, by their lower-case names
 	code                  string         // of the error that the answer states
 }
 
@@ -73,23 +73,23 @@ func orNull(text string) any {
 	return text
 }
 
-// expression is a jq program of a file. The nil expression has no output.
+// expression is a jq program of a file. A nil expression has no outputs.
 type expression struct {
 	code  *gojq.Code
 	keys  []string        // of objects, in the order in which the program names them
-	uses  map[string]bool // variables
+	uses  map[string]bool // names of the variables used
 	reads []string        // members of the input
 }
 
-// programError is the error of a program that failed. What it says may hold a part of a
-// request or of an answer, so only an example shows it.
+// programError is the error of a program that failed. The cause may quote a request or an answer,
+// so only examples show it.
 type programError struct{ cause error }
 
-// Error says nothing of the values.
+// Error does not include the cause.
 func (*programError) Error() string { return "an expression of the file fails" }
 
-// run returns the outputs. errBounds says that they are too many, too large or too late;
-// any other error is a *programError.
+// run returns the outputs. Its error is errBounds if they are too many or too large or take too
+// long; any other error is a *programError.
 func (e *expression) run(input any, s scope) (outputs []any, err error) {
 	if e == nil {
 		return nil, nil
@@ -120,13 +120,13 @@ func (e *expression) run(input any, s scope) (outputs []any, err error) {
 	}
 }
 
-// budget is what one run may use. It is the context of the run, which gojq asks before
-// each step, and the checks in the program charge it with what they see.
+// budget is what a run may still use. It is the context of the run. gojq calls Done before each
+// step, and the checks in the program charge the budget for the values they see.
 type budget struct {
 	context.Context
 	steps int
-	room  int // of one value
-	made  int // is left of all that may be made
+	room  int // limit of one value
+	made  int // what is left of the limit for all values
 	until time.Time
 }
 
@@ -136,7 +136,7 @@ var ended = func() chan struct{} {
 	return c
 }()
 
-// Done counts a step.
+// Done counts a step. It returns a closed channel if the budget is used up.
 func (b *budget) Done() <-chan struct{} {
 	if b.steps--; b.steps < 0 || b.made < 0 || time.Now().After(b.until) {
 		return ended
@@ -144,11 +144,12 @@ func (b *budget) Done() <-chan struct{} {
 	return nil
 }
 
-// Err is why the context ends.
+// Err returns why the context ended.
 func (b *budget) Err() error { return errBounds }
 
-// fits is the value, if it has room. What was made is charged: of a list or object that
-// the program wrote only the list itself, since what is in it was charged before.
+// fits returns the check of a value's size. The check returns the value, or errBounds if it is too
+// large, and charges the budget. For a list or object that the program itself wrote, it charges
+// only the container, because the contents were charged before.
 func fits(whole bool) func(v any, args []any) any {
 	return func(v any, args []any) any {
 		b, _ := args[0].(*budget)
@@ -166,7 +167,8 @@ func fits(whole bool) func(v any, args []any) any {
 	}
 }
 
-// takes is the value, if it is at most so large. Each byte of it is charged as so many.
+// takes returns the value, or errBounds if it is larger than the limit. It charges the cost for
+// each byte.
 func takes(v any, args []any) any {
 	b, _ := args[0].(*budget)
 	limit, _ := args[1].(int)
@@ -179,25 +181,26 @@ func takes(v any, args []any) any {
 	return v
 }
 
-// noSize is beyond the size of any value.
+// noSize exceeds the size of any valid value.
 const noSize = 1 << 40
 
-// size estimates the bytes of a value. One with a number that nobody can mean has none.
+// size estimates the bytes of a value. A number that is too long makes the size greater than
+// noSize.
 func size(v any) int { return sizeUpTo(v, 1<<50) }
 
-// sizeUpTo stops to count above the limit: a value may be small in memory and hold the
-// same part a million times.
+// sizeUpTo is size, but stops counting above the limit. A value may be small in memory and contain
+// the same part a million times.
 func sizeUpTo(v any, limit int) int {
 	n := 16
 	switch v := v.(type) {
 	case string:
 		n += len(v)
 	case json.Number:
-		if n += len(v); n > maxDigits { // to calculate with it takes the square of its length
+		if n += len(v); n > maxDigits { // the time to calculate with a number grows with the square of its length
 			n = noSize + 1
 		}
 	case *big.Int:
-		n += v.BitLen() * 64 // to write a long one takes more than its length
+		n += v.BitLen() * 64 // the time to write a long number grows faster than its length
 	case []any:
 		for i := 0; i < len(v) && n <= limit; i++ {
 			n += sizeUpTo(v[i], limit-n)
@@ -212,7 +215,7 @@ func sizeUpTo(v any, limit int) int {
 	return n
 }
 
-// prelude has the functions that replace those whose output or time has no bound.
+// prelude defines the replacements of functions whose output or time has no limit.
 const prelude = `
 def _plain: if type == "string" then _fits($__run) else _takes($__run; 1048576; 6) end;
 def _string: _plain | tostring;
@@ -224,8 +227,8 @@ def _minus($r; $l): def list: if type == "array" then _takes($__run; 16384; 1) e
 def _over($r; $l): ($l | if type == "string" then _takes($__run; 16384; 64) else . end) / $r;
 .`
 
-// compile makes an expression. An error comes with the offset in the text at which it was
-// found, or 0.
+// compile compiles an expression. It returns an error with the offset in the text at which the
+// error was found, or 0.
 func compile(text string) (*expression, int, error) {
 	if len(text) > maxSource {
 		return nil, 0, fmt.Errorf("the expression is longer than %d bytes", maxSource)
@@ -257,8 +260,8 @@ func compile(text string) (*expression, int, error) {
 	return &expression{code: code, keys: g.keys, uses: g.uses, reads: reads}, 0, nil
 }
 
-// encode writes a document behind what is there. Objects have their members in the order
-// of the keys, less those that are null.
+// encode appends a document to b. Objects have their members in the order of the keys, without
+// those that are null.
 func (e *expression) encode(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -292,7 +295,7 @@ func (e *expression) encode(b []byte, v any) ([]byte, error) {
 	}
 }
 
-// joined writes the parts of a list or object between its marks.
+// joined appends the parts of a list or object between its brackets.
 func (e *expression) joined(
 	b []byte, marks string, n int, part func(b []byte, i int) ([]byte, error),
 ) (_ []byte, err error) {
@@ -308,7 +311,7 @@ func (e *expression) joined(
 	return append(b, marks[1]), nil
 }
 
-// textOf is a text, or a number or boolean as a text. Anything else is empty.
+// textOf returns a string, number or boolean as a text. It returns "" for anything else.
 func textOf(v any) vendorhttp.Text {
 	switch v := v.(type) {
 	case string:

@@ -16,7 +16,7 @@ var vendors embed.FS
 //go:embed new.yaml
 var start string
 
-// Start is the text of a new file for a vendor of this name.
+// Start returns the text of a new file for a vendor with this name.
 func Start(name string) (string, error) {
 	if !fileName.MatchString(name) {
 		return "", fmt.Errorf("%q is no name: a letter from a to z, then letters, digits and -, 41 at most", name)
@@ -24,8 +24,8 @@ func Start(name string) (string, error) {
 	return strings.Replace(start, "name: example", "name: "+name, 1), nil
 }
 
-// Builtin are the vendors whose files are part of the program. It panics where one has
-// a fault, which a test finds first.
+// Builtin returns the vendors whose files are part of the program. It panics if a file has a fault;
+// a test finds such a fault first.
 func Builtin() []*Vendor {
 	list, err := readAll(vendors, "vendors", "", nil)
 	if err != nil {
@@ -43,14 +43,14 @@ func ReadFile(name string, allow Allow) (*Vendor, error) {
 	return list[0], nil
 }
 
-// ReadDir reads the files of a folder that end in .yaml. The vendors are those whose
-// file has no fault; the error joins all faults of all files.
+// ReadDir reads the files of a folder that end in .yaml. It returns the vendors whose files have no
+// faults. The error joins the faults of all files.
 func ReadDir(dir string, allow Allow) ([]*Vendor, error) {
 	return readAll(os.DirFS(dir), ".", dir, allow)
 }
 
-// readAll reads files of a folder: those of the names, or all that end in .yaml. shown
-// is the folder as faults name it.
+// readAll reads files of a folder: the named ones, or all that end in .yaml. shown is the name of
+// the folder in faults.
 func readAll(files fs.FS, folder, shown string, allow Allow, names ...string) (list []*Vendor, err error) {
 	if len(names) == 0 {
 		entries, err := fs.ReadDir(files, folder)
@@ -96,7 +96,7 @@ func readFile(files fs.FS, path string) ([]byte, error) {
 	return fs.ReadFile(files, path)
 }
 
-// Wrong is a fault of the file at its name.
+// Wrong returns a fault at the position of the vendor's name.
 func (v *Vendor) Wrong(format string, args ...any) error {
 	return fault{v.File, v.line, v.column, "name: " + fmt.Sprintf(format, args...)}
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// members lists the members of its input that a program reads by their names, as far as
-// the program alone tells that they are the input's: what stands behind a pipe, or within
-// a function, may have another input.
+// members returns the members of its input that a program reads by name. It returns only members
+// that certainly belong to the program's input. Parts after a pipe or within a function may have
+// another input, so it skips them.
 func members(q *gojq.Query) (names []string) {
 	r := reads{func(name string) { names = append(names, name) }}
 	walk(q, r.enter, nil)
 	return names
 }
 
-// reads goes through the parts of a program whose input is that of the program.
+// reads visits the parts of a program whose input is that of the program.
 type reads struct{ add func(name string) }
 
-// enter reports whether a part is to be gone through as it stands.
+// enter reports whether walk should visit the contents of a part.
 func (r reads) enter(part any) bool {
 	within := func(parts ...*gojq.Query) bool {
 		walk(parts, r.enter, nil)
@@ -40,7 +40,7 @@ func (r reads) enter(part any) bool {
 		return within(p.Query, p.Start)
 	case *gojq.Try:
 		return within(p.Body)
-	case *gojq.Suffix: // a further step of a path, which may be computed from the input
+	case *gojq.Suffix: // a further step of a path may be computed from the input
 		if p.Index == nil {
 			return false
 		}
@@ -58,7 +58,7 @@ func (r reads) enter(part any) bool {
 	return true
 }
 
-// name adds a name, which may be a text in quotes.
+// name adds a name, which may be a quoted text.
 func (r reads) name(name string, quoted *gojq.String) {
 	if quoted != nil && len(quoted.Queries) == 0 {
 		name = quoted.Str

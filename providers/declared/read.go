@@ -21,23 +21,24 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// maxFile bounds a file, maxDepth what stands within what in a line of it.
+// maxFile bounds a file in bytes. maxDepth bounds its nesting, and the list and key marks in one
+// line.
 const (
 	maxFile  = 1 << 20
 	maxDepth = 64
 )
 
-// fault is one thing that is wrong with a file.
+// fault is one fault of a file.
 type fault struct {
 	file         string
 	line, column int
 	text         string
 }
 
-// Error is FILE:LINE:COLUMN: and what is wrong.
+// Error returns FILE:LINE:COLUMN and the fault.
 func (f fault) Error() string { return fmt.Sprintf("%s:%d:%d: %s", f.file, f.line, f.column, f.text) }
 
-// reading is a file that is being read, with the faults that were found.
+// reading is a file that is being read, with the faults found so far.
 type reading struct {
 	file   string
 	faults []fault
@@ -57,7 +58,7 @@ func (r *reading) err() error {
 	return errors.Join(errs...)
 }
 
-// document parses a file. It is not set where the file is no YAML.
+// document parses a file. It returns a value that is not set if the file is not valid.
 func (r *reading) document(text []byte) value {
 	if len(text) > maxFile {
 		r.wrong(1, 1, "the file is longer than %d bytes", maxFile)
@@ -87,7 +88,7 @@ func (r *reading) document(text []byte) value {
 	return value{r: r}
 }
 
-// plain refuses aliases, and a nesting that no file needs.
+// plain reports aliases, anchors, tags, and nesting that is too deep.
 func (r *reading) plain(tokens token.Tokens) bool {
 	found, depth, line, marks := len(r.faults), 0, 0, 0
 	for _, t := range tokens {
@@ -112,7 +113,7 @@ func (r *reading) plain(tokens token.Tokens) bool {
 	return len(r.faults) == found
 }
 
-// value is a part of a file. What the file lacks is a value without a node.
+// value is a part of a file. If the file lacks the part, node is nil.
 type value struct {
 	r    *reading
 	node ast.Node
@@ -122,7 +123,7 @@ type value struct {
 
 func (v value) isSet() bool { return v.node != nil && v.node.Type() != ast.NullType }
 
-// position is that of the value, or of its key where it is long.
+// position returns the position of the value, or of its key if the value is no simple scalar.
 func (v value) position() (line, column int) {
 	switch {
 	case v.node == nil && v.at == nil:
@@ -157,7 +158,7 @@ type entry struct {
 	value
 }
 
-// entries are the members of a mapping.
+// entries returns the members of a mapping.
 func (v value) entries() (list []entry) {
 	if !v.isSet() {
 		return nil
@@ -185,7 +186,7 @@ func (v value) entries() (list []entry) {
 	return list
 }
 
-// object is a mapping of known keys. Those that begin with ! must be there.
+// object returns a mapping with known keys. A ! before a key means that the key is required.
 func (v value) object(known ...string) map[string]value {
 	members, entries := map[string]value{}, v.entries()
 	for i, name := range known {
@@ -205,7 +206,7 @@ func (v value) object(known ...string) map[string]value {
 	return members
 }
 
-// items are those of a list.
+// items returns the items of a list.
 func (v value) items() (list []value) {
 	if !v.isSet() {
 		return nil
@@ -221,7 +222,7 @@ func (v value) items() (list []value) {
 	return list
 }
 
-// text is a text, or a number as it is written.
+// text returns a text, or a number as written.
 func (v value) text() string {
 	if !v.isSet() {
 		return ""
@@ -239,7 +240,7 @@ func (v value) text() string {
 	}
 }
 
-// texts is a list of texts; one may stand alone.
+// texts returns a list of texts. A single text counts as a list.
 func (v value) texts() (list []string) {
 	if _, ok := v.node.(*ast.SequenceNode); !ok && v.isSet() {
 		return []string{v.text()}
@@ -250,7 +251,7 @@ func (v value) texts() (list []string) {
 	return list
 }
 
-// number is a whole number from 0 on.
+// number returns a whole number that is not negative.
 func (v value) number() int {
 	var n int
 	if v.isSet() {
@@ -284,7 +285,7 @@ func (v value) duration() time.Duration {
 	return d
 }
 
-// word is one of the words, or empty.
+// word returns one of the words, or "".
 func (v value) word(words ...string) string {
 	text := v.text()
 	if v.isSet() && !slices.Contains(words, text) {
@@ -293,7 +294,7 @@ func (v value) word(words ...string) string {
 	return text
 }
 
-// document is the value as JSON has it.
+// document returns the value as a JSON document.
 func (v value) document() (document any) {
 	if !v.isSet() {
 		return nil
@@ -312,7 +313,7 @@ func (v value) document() (document any) {
 	return document
 }
 
-// expression is a jq program.
+// expression returns a compiled jq program.
 func (v value) expression() *expression {
 	if !v.isSet() {
 		return nil
@@ -332,7 +333,7 @@ func (v value) expression() *expression {
 	return nil
 }
 
-// decode reads one JSON value, whose numbers stay as they are written.
+// decode reads one JSON value. Its numbers stay as written.
 func decode(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/providers/declared"
 )
 
-// plain is a file without fault, of a vendor named v.
+// plain returns a file without faults, for a vendor named v.
 func plain(t *testing.T) string {
 	t.Helper()
 	text, err := declared.Start("v")
@@ -22,7 +22,7 @@ func plain(t *testing.T) string {
 	return text
 }
 
-// faults reads a file and lists what is wrong.
+// faults reads a file and returns its faults.
 func faults(text string) []string {
 	_, err := declared.Read("v.yaml", []byte(text), nil)
 	if err == nil {
@@ -31,7 +31,7 @@ func faults(text string) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-// The start of a file that `vendors new` writes has no fault, and its example holds.
+// The file that `vendors new` writes has no faults, and its example passes.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	v, err := declared.Read("v.yaml", []byte(plain(t)), nil)
@@ -43,12 +43,12 @@ func TestStart(t *testing.T) {
 	}
 	for _, name := range []string{"", "V", "1a", "a/b", "..", "a b", strings.Repeat("a", 42)} {
 		if _, err := declared.Start(name); err == nil {
-			t.Errorf("%q is taken as a name", name)
+			t.Errorf("Start accepts the name %q", name)
 		}
 	}
 }
 
-// All faults of a file are told at once, each with its place.
+// Read reports all faults of a file at once, each with its position.
 func TestFaultsTogether(t *testing.T) {
 	t.Parallel()
 	got := faults(`name: V
@@ -108,7 +108,7 @@ examples:
 	}
 }
 
-// What a hostile file tries is refused when it is read.
+// Read refuses what a hostile file may try.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	body := func(expression string) func(string) string {
@@ -177,8 +177,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// A field that the operation lacks is refused wherever it is certain that an expression
-// reads the request.
+// A field that the operation lacks is refused in every place that certainly reads the request.
 func TestMistypedFields(t *testing.T) {
 	t.Parallel()
 	for expression, refused := range map[string]bool{
@@ -210,7 +209,7 @@ func TestMistypedFields(t *testing.T) {
 	}
 }
 
-// A private host is possible where the settings allow it.
+// A private host is possible if the settings allow it.
 func TestAllowedHost(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(plain(t), "https://api.vendor.example.com", "http://10.1.2.3:8080", 1)
@@ -219,8 +218,7 @@ func TestAllowedHost(t *testing.T) {
 	}
 }
 
-// A folder has files whose names end in .yaml, behind links too. All faults of all files
-// are told.
+// ReadDir reads the files that end in .yaml, and follows links. It reports all faults of all files.
 func TestReadDir(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := t.TempDir(), t.TempDir()
@@ -261,6 +259,6 @@ func TestReadDir(t *testing.T) {
 		t.Errorf("%d vendors", len(list))
 	}
 	if _, err := declared.ReadDir(filepath.Join(dir, "none"), nil); err == nil {
-		t.Error("a folder that there is not")
+		t.Error("a missing folder is no error")
 	}
 }

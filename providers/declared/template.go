@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// template is a path with expressions in braces: /tasks/{$job}.
+// template is a path with expressions in braces, such as /tasks/{$job}.
 type template struct {
-	texts []string // one more than there are expressions
+	texts []string // one more than holes
 	holes []*expression
 }
 
@@ -41,12 +41,12 @@ func (v value) template() *template {
 	return t
 }
 
-// errNoPath says that an expression in a path has no output, or one that cannot stand
-// in a path.
+// errNoPath says that an expression in a path has no output, or an output that cannot be part of a
+// path.
 var errNoPath = errors.New("an expression in the path has no text")
 
-// render writes the path for an input. Each text is escaped: behind a question mark as a
-// part of a query, before it as parts of a path.
+// render returns the path for an input. It escapes each output: after a question mark as a part of
+// the query, before it as segments of the path.
 func (t *template) render(input any, s scope) (string, error) {
 	path := t.texts[0]
 	for i, e := range t.holes {

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
@@ -31,17 +31,17 @@ const (
 	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 )
 
-// refusal is an error of the queue.
+// refusal returns an error of the queue.
 func refusal(status int, name, text string) providertest.Reply {
 	return plain(status, fmt.Sprintf(`{"detail":%s,"error_type":%s}`, quote(text), quote(name)))
 }
 
-// detail is an error of a model.
+// detail returns an error of a model.
 func detail(status int, name, text string) providertest.Reply {
 	return plain(status, fmt.Sprintf(`{"detail":[{"loc":["body","prompt"],"msg":%s,"type":%s}]}`, quote(text), quote(name)))
 }
 
-// everyCall are the rows that mean the same for all calls.
+// everyCall returns the rows and those that all calls share.
 func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"401": coded(mediagate.KindCredentials, mediagate.CodeProviderRefused, plain(401, `{"detail":"invalid key credentials"}`)),
@@ -59,7 +59,7 @@ func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 	return all
 }
 
-// status is the answer about Ref's job.
+// status returns the answer about Ref's job.
 func status(word, rest string) providertest.Reply {
 	return plain(200, fmt.Sprintf(`{"status":%s,"request_id":%q,"metrics":{"inference_time":4.2}%s}`, quote(word), jobID, rest))
 }
@@ -151,15 +151,15 @@ func TestGolden(t *testing.T) {
 
 func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }
 
-// The answer to the call for the result decides what has become of a job that has
-// completed, with an HTTP status of the model's.
+// The answer to the result call decides the outcome of a completed job. Its HTTP status is that of
+// the model.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	const failed = mediagate.CodeGenerationFailed
 	for name, tt := range map[string]struct {
 		reply providertest.Reply
-		code  mediagate.FailureCode // of the job; empty: the call is made again
-		text  string                // that clients see
+		code  mediagate.FailureCode // of the job; empty: the result call is repeated
+		text  string                // the message that clients see
 	}{
 		"a refused request": {detail(422, "value_error", "must be 6, 8 or 10"), mediagate.CodeInvalidParameters, "must be 6, 8 or 10"},
 		"refused content":   {detail(422, "content_policy_violation", "flagged"), mediagate.CodeContentPolicy, "flagged"},

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var (
 	quote = providertest.Quote
 	row   = providertest.Of
@@ -34,12 +34,12 @@ func channel() mediagate.Channel {
 	}
 }
 
-// base is an answer of the first generation: HTTP 200 whatever its code.
+// base returns an answer of the first generation: HTTP 200 for every code.
 func base(code int, text, rest string) providertest.Reply {
 	return providertest.Reply{Body: fmt.Sprintf(`{%s"base_resp":{"status_code":%d,"status_msg":%s}}`, rest, code, quote(text))}
 }
 
-// refusal is an error of the second generation.
+// refusal returns an error of the second generation.
 func refusal(status int, kind, text string) providertest.Reply {
 	return providertest.Reply{Status: status, Body: fmt.Sprintf(
 		`{"type":"error","error":{"type":%s,"message":%s,"http_code":"%d"},"request_id":"req-1"}`, quote(kind), quote(text), status)}
@@ -49,7 +49,7 @@ func retried(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
 	return providertest.Row{Reply: reply, Kind: kind, RetryAfter: time.Second}
 }
 
-// fatal are the rows that mean the same for all calls of the first generation.
+// firstRows returns the rows and those that all calls of the first generation share.
 func firstRows(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"1002": retried(mediagate.KindThrottled, base(1002, "rate limit", "")),

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
@@ -33,12 +33,12 @@ const (
 	clipID     = "26c9c592-0566-46cf-bb71-91ac1deaa7b5"
 )
 
-// refusal is an error as the vendor writes it: its code is the HTTP status.
+// refusal returns an error as the vendor sends it: its code is the HTTP status.
 func refusal(status int, text string) providertest.Reply {
 	return plain(status, fmt.Sprintf(`{"code":%d,"message":%s}`, status, quote(text)))
 }
 
-// everyCall are the rows that mean the same for all calls.
+// everyCall returns the rows and those that all calls share.
 func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"401":                   {Reply: refusal(401, "Invalid authorization format."), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
@@ -93,7 +93,7 @@ func clip(id, state, rest string) string {
 		`"duration":"198.44"%s}`, id, quote(state), id, id, rest)
 }
 
-// task is a job as a query shows it.
+// task returns the answer to a query for a job.
 func task(clips ...string) providertest.Reply {
 	return plain(200, `{"code":200,"data":[`+strings.Join(clips, ",")+`],"message":"success"}`)
 }
@@ -179,13 +179,12 @@ func TestGolden(t *testing.T) {
 	suite().Golden(t, "testdata/*.txtar", *update)
 }
 
-// The songs of a job come to their ends one after the other, and not all of
-// them well.
+// The songs of a job end at different times, and some may fail.
 func TestSongsTogether(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]struct {
 		state mediagate.JobState
-		songs []int // whose files are there, by their numbers
+		songs []int // the numbers of the songs that have a file
 	}{
 		"pending pending":     {mediagate.JobQueued, nil},
 		"pending running":     {mediagate.JobRunning, nil},

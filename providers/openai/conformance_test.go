@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var row = providertest.Of
 
 const sound = "ID3\x04\x00 the sound of a fox"
@@ -108,8 +108,8 @@ func TestGolden(t *testing.T) {
 	suite().Golden(t, "testdata/*.txtar", *update)
 }
 
-// An answer that is no sound of the format that was asked for fails like a lost
-// one, whatever it says of its type; sound is passed on to the last byte.
+// An answer that is not sound of the requested format is ambiguous, whatever its content type.
+// Sound is passed on to its last byte.
 func TestSoundIsLookedAt(t *testing.T) {
 	t.Parallel()
 	bytesOf := func(r io.Reader) string {
@@ -163,7 +163,7 @@ func TestSoundIsLookedAt(t *testing.T) {
 			}
 			for other, body := range sounds {
 				if other == format || format == "pcm" && (other == "mp3" || other == "aac") {
-					continue // a frame may as well be a sample
+					continue // a frame may also be a sample
 				}
 				if _, err := speak(t, format, "audio/mpeg", body); !mediagate.Is(err, mediagate.KindAmbiguous) {
 					t.Errorf("%s for %s: %v", other, format, err)
@@ -173,8 +173,7 @@ func TestSoundIsLookedAt(t *testing.T) {
 	}
 }
 
-// What a channel sets of the vendor's own is sent with each call, and judged
-// before.
+// Speak sends the options of the channel with each call. New checks them.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -213,7 +212,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The vendor keeps nothing that could be polled.
+// The vendor stores nothing that could be polled.
 func TestPollFindsNothing(t *testing.T) {
 	t.Parallel()
 	vendor := providertest.NewVendor(t)

@@ -1,8 +1,7 @@
-// Package openai speaks to OpenAI's API as far as it turns text into speech:
-// one call, whose answer is the sound while it is made.
+// Package openai is the adapter of OpenAI's text-to-speech API. The API has one call, which streams
+// the sound while it is made.
 //
-// It decides how a request is put into the vendor's words and what the vendor's
-// errors mean. A 429 is not always one: insufficient_quota says that our account
-// is out of money, which waiting does not mend. Nothing is kept there that could
-// be asked for later.
+// The package decides how to write a request for the vendor and what the vendor's errors mean. A
+// 429 does not always ask for fewer calls: insufficient_quota means that our account is out of
+// money, so waiting does not help. The vendor stores no jobs, so there is nothing to poll.
 package openai

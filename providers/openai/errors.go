@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// failure is the vendor's answer to a call that failed.
+// failure is the vendor's answer to a failed call.
 type failure struct {
 	Error *struct {
 		Message vendorhttp.Text `json:"message"`
@@ -19,8 +19,8 @@ type failure struct {
 	} `json:"error"`
 }
 
-// meanings are what the vendor's words mean, of a code or else a type, in a 4xx
-// only: a 5xx proves nothing. Other words are judged by the status.
+// meanings maps the vendor's error codes, or else its error types. They apply to a 4xx only,
+// because a 5xx proves nothing. The status decides for all other words.
 var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"insufficient_quota":         {Kind: mediagate.KindFunds},
 	"billing_hard_limit_reached": {Kind: mediagate.KindFunds},
@@ -34,7 +34,7 @@ var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"model_not_found":            {Kind: mediagate.KindNoModel},
 }
 
-// refusal judges an answer that is no sound.
+// refusal returns the error for an answer without sound.
 func (a *Adapter) refusal(answer vendorhttp.Answer) error {
 	var f failure
 	var word, code, text vendorhttp.Text
@@ -42,7 +42,8 @@ func (a *Adapter) refusal(answer vendorhttp.Answer) error {
 		word, code, text = f.Error.Type, f.Error.Code, f.Error.Message
 	}
 	v := vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
-	if answer.Status >= http.StatusBadRequest && answer.Status < http.StatusInternalServerError && v.Kind != mediagate.KindAmbiguous {
+	if answer.Status >= http.StatusBadRequest && answer.Status < http.StatusInternalServerError &&
+		v.Kind != mediagate.KindAmbiguous {
 		if known, ok := meanings[code]; ok {
 			v = known
 		} else if known, ok := meanings[word]; ok {
@@ -56,10 +57,11 @@ func (a *Adapter) refusal(answer vendorhttp.Answer) error {
 	return a.HTTP.Refuse(v, answer, string(cmp.Or(code, word)), answer.Header.Get("X-Request-Id"), string(text))
 }
 
-// maxRetry bounds what the vendor may ask us to wait in its own header.
+// maxRetry bounds the pause that the vendor's own header may ask for.
 const maxRetry = 5 * time.Minute
 
-// retryAfter is what the vendor's own header asks for, in milliseconds.
+// retryAfter returns the pause that the vendor's own header asks for. The header counts
+// milliseconds.
 func retryAfter(answer vendorhttp.Answer) time.Duration {
 	ms, err := strconv.ParseFloat(answer.Header.Get("Retry-After-Ms"), 64)
 	if err != nil || !(ms > 0) {

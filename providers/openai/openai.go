@@ -19,27 +19,26 @@ const PublicURL = "https://api.openai.com/v1"
 
 const opSpeech = "speech"
 
-// Options of a channel: whose account pays, where a key has several.
+// Options of a channel. They choose the account that pays if a key belongs to several.
 const (
 	optionOrganization = "organization"
 	optionProject      = "project"
 )
 
 const (
-	// headTimeout is for the vendor's first words, stallTimeout for each pause
-	// after them.
+	// headTimeout bounds the wait for the head of the answer, stallTimeout each pause after it.
 	headTimeout  = 60 * time.Second
 	stallTimeout = 30 * time.Second
-	// speechTimeout is above what the gateway gives a speech: whoever listens
-	// may be slow.
+	// speechTimeout exceeds the time that the gateway gives a speech, because a listener may read
+	// slowly.
 	speechTimeout = time.Hour
-	// speechBytes is above the longest: 4096 characters at a quarter of the
-	// speed are some twenty minutes, of 48 kB a second.
+	// speechBytes exceeds the longest speech: 4096 characters at a quarter of the normal speed take
+	// about 20 minutes, at 48 kB per second.
 	speechBytes = 128 << 20
 	errorBytes  = 64 << 10
 )
 
-// Description is what the adapter says of itself.
+// Description states what the adapter supports.
 func Description() providers.Description {
 	return providers.Description{
 		Credentials: []string{"api_key"},
@@ -53,21 +52,25 @@ func Description() providers.Description {
 	}
 }
 
-// Adapter speaks to one account. It is safe for concurrent use.
+// Adapter talks to one vendor account. It is safe for concurrent use.
 type Adapter struct {
 	vendorhttp.Keyed
-	header http.Header // of every call, beside the key
+	header http.Header // of every call, in addition to the key
 }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ", optionOrganization, optionProject)
+	account, err := vendorhttp.OpenKeyed(
+		ch, opt, PublicURL, "Authorization", "Bearer ", optionOrganization, optionProject,
+	)
 	if err != nil {
 		return nil, err
 	}
 	check := vendorhttp.Check(ch)
 	a := &Adapter{Keyed: account, header: http.Header{"Accept": {"audio/*, application/json"}}}
-	for option, name := range map[string]string{optionOrganization: "OpenAI-Organization", optionProject: "OpenAI-Project"} {
+	for option, name := range map[string]string{
+		optionOrganization: "OpenAI-Organization", optionProject: "OpenAI-Project",
+	} {
 		value := ch.Options[option]
 		if value == "" {
 			continue
@@ -84,22 +87,22 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	return a, nil
 }
 
-// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+// Supports returns nil if the vendor's API can express the request, or an error that says why not.
 func Supports(job mediagate.Job, _ map[string]string) error {
 	_, err := decode(job)
 	return err
 }
 
-// Speak has the text spoken; providers.Speaker says which kinds of errors it
-// returns.
+// Speak sends the text and returns the sound. providers.Speaker lists the kinds of its errors.
 func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, error) {
 	document, err := decode(job)
 	if err != nil {
 		return nil, err
 	}
 	answer, err := a.HTTP.Stream(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: "/audio/speech", Body: vendorhttp.JSON(document), Header: a.header, SendBefore: job.SendBefore,
-		Limits: vendorhttp.Limits{Header: headTimeout, Total: speechTimeout, Stall: stallTimeout, Bytes: speechBytes},
+		Effect: vendorhttp.Submits, Path: "/audio/speech", Body: vendorhttp.JSON(document), Header: a.header,
+		SendBefore: job.SendBefore,
+		Limits:     vendorhttp.Limits{Header: headTimeout, Total: speechTimeout, Stall: stallTimeout, Bytes: speechBytes},
 	})
 	if err != nil {
 		return nil, err
@@ -107,9 +110,12 @@ func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, 
 	if answer.Status == http.StatusOK && isSound(answer.Header.Get("Content-Type")) {
 		sound := bufio.NewReader(answer.Body)
 		head, err := sound.Peek(soundHead(document.ResponseFormat))
-		if (len(head) > 0 || err == nil) && !beginsAs(document.ResponseFormat, head) { // of an error whoever reads on is told
+		// If Peek has failed without any bytes, the caller's first read returns its error.
+		if (len(head) > 0 || err == nil) && !beginsAs(document.ResponseFormat, head) {
 			_ = answer.Body.Close()
-			return nil, mediagate.Errorf(mediagate.KindAmbiguous, "the vendor's answer is no sound of the format %q", document.ResponseFormat)
+			return nil, mediagate.Errorf(
+				mediagate.KindAmbiguous, "the vendor's answer is no sound of the format %q", document.ResponseFormat,
+			)
 		}
 		return struct {
 			io.Reader
@@ -123,14 +129,14 @@ func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, 
 	return nil, a.refusal(whole)
 }
 
-// isSound reports whether an answer can be what was asked for. Types of sound
-// differ from server to server; what is certainly none is text.
+// isSound reports whether an answer may contain sound. Content types of sound differ from server to
+// server, so isSound only excludes text and JSON.
 func isSound(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && kind != "application/json" && !strings.HasPrefix(kind, "text/")
 }
 
-// Submit refuses: what the vendor makes, nobody waits for as a task.
+// Submit returns an error: a speech is never a task.
 func (a *Adapter) Submit(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	if _, err := decode(job); err != nil {
 		return mediagate.Submission{}, err
@@ -138,7 +144,7 @@ func (a *Adapter) Submit(_ context.Context, job mediagate.Job) (mediagate.Submis
 	return mediagate.Submission{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor makes no jobs")
 }
 
-// Poll finds nothing: the vendor keeps no job.
+// Poll returns KindNotFound, because the vendor stores no jobs.
 func (a *Adapter) Poll(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 	return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no jobs")
 }

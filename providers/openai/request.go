@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// params are the gateway's fields that the operation takes, which have the
-// vendor's names.
+// params are the fields that the operation takes from the canonical request. The vendor's names are
+// the same.
 type params struct {
 	Input          string      `json:"input"`
 	Voice          string      `json:"voice"`
@@ -18,8 +18,8 @@ type params struct {
 	StreamFormat   string      `json:"stream_format"`
 }
 
-// request is the vendor's. Its defaults never decide: what the client left open
-// stands in the canonical request.
+// request is the vendor's request. The canonical request already has the defaults of the gateway,
+// so the vendor's defaults never apply.
 type request struct {
 	Model string `json:"model"`
 	params
@@ -29,7 +29,8 @@ func decode(job mediagate.Job) (*request, error) {
 	if job.Operation != opSpeech {
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
-	r := &request{Model: job.Upstream, params: params{StreamFormat: "audio"}} // the sound itself, and no events about it
+	// StreamFormat asks for the sound itself instead of events about it.
+	r := &request{Model: job.Upstream, params: params{StreamFormat: "audio"}}
 	if err := vendorhttp.DecodeParams(job.Params, &r.params); err != nil {
 		return nil, err
 	}

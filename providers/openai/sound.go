@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// soundHead is how much of an answer is looked at, and waited for: as far as the format
-// shows, or, of samples, as much as is hardly ever a text.
+// soundHead returns the number of bytes of an answer that beginsAs checks. They are enough to
+// recognize the format. Samples (pcm) have no header, so there the number is one that text hardly
+// ever passes.
 func soundHead(format string) int {
 	switch format {
 	case "opus":
@@ -20,12 +21,13 @@ func soundHead(format string) int {
 	return 4
 }
 
-// beginsAs reports whether sound of the format may begin so. What answers say of
-// their type differs from server to server, and is believed of none.
+// beginsAs reports whether sound of the format may begin with head. Content types of answers are
+// too unreliable for this check.
 func beginsAs(format string, head []byte) bool {
 	switch format {
 	case "mp3", "":
-		return bytes.HasPrefix(head, []byte("ID3")) || len(head) > 1 && head[0] == 0xff && head[1]&0xe6 == 0xe2 // of layer III
+		// The mask matches frames of MPEG layer III.
+		return bytes.HasPrefix(head, []byte("ID3")) || len(head) > 1 && head[0] == 0xff && head[1]&0xe6 == 0xe2
 	case "opus":
 		return bytes.HasPrefix(head, []byte("OggS")) && bytes.Contains(head, []byte("OpusHead"))
 	case "aac":
@@ -35,10 +37,10 @@ func beginsAs(format string, head []byte) bool {
 	case "wav":
 		return len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WAVE"
 	}
-	return !isText(head) && !isFile(head) // samples have no beginning of their own
+	return !isText(head) && !isFile(head) // samples have no header
 }
 
-// isText reports that there are no bytes but those of a text.
+// isText reports whether all bytes may belong to a text.
 func isText(head []byte) bool {
 	for len(head) >= utf8.UTFMax || len(head) > 0 && utf8.FullRune(head) {
 		r, n := utf8.DecodeRune(head)
@@ -50,10 +52,11 @@ func isText(head []byte) bool {
 	return true
 }
 
-// isFile reports a file of some other kind.
+// isFile reports whether the bytes are the beginning of a file of another kind.
 func isFile(head []byte) bool {
 	for _, magic := range []string{
-		"RIFF", "OggS", "fLaC", "ID3\x02", "ID3\x03", "ID3\x04", "\x89PNG", "GIF8", "\xff\xd8\xff\xe0", "\xff\xd8\xff\xe1", "%PDF", "PK\x03\x04",
+		"RIFF", "OggS", "fLaC", "ID3\x02", "ID3\x03", "ID3\x04",
+		"\x89PNG", "GIF8", "\xff\xd8\xff\xe0", "\xff\xd8\xff\xe1", "%PDF", "PK\x03\x04",
 		"\xff\xfe<\x00", "\xff\xfe{\x00", "\xfe\xff\x00<", "\xfe\xff\x00{", // documents in UTF-16
 	} {
 		if bytes.HasPrefix(head, []byte(magic)) {

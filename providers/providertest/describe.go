@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// description holds what the adapter says of itself against what it is, and
-// against the facts that the suite must then have.
+// description compares the adapter's Description with the methods that it implements, and with the
+// facts that the suite then needs.
 func (s Suite) description(t *testing.T) {
 	about := s.adapter(t).Description
 	_, p := s.connect(t)
@@ -23,7 +23,7 @@ func (s Suite) description(t *testing.T) {
 	_, batches := p.(providers.Batcher)
 	_, speaks := p.(providers.Speaker)
 	var find, stop, batch, stream bool
-	bases := map[string]string{} // by the class that they make
+	bases := map[string]string{} // the operations that take the base contract, by media class
 	tried := map[string]bool{}
 	for _, job := range s.jobs() {
 		tried[job.Operation] = true
@@ -33,7 +33,8 @@ func (s Suite) description(t *testing.T) {
 		if op.Streams && (!op.Sync || op.Inputs || op.Base) {
 			t.Errorf("%s: streams, and has what only tasks have", name)
 		}
-		if !slices.Contains([]string{"video", "image", "audio"}, op.Media) || op.Submit <= 0 || len(op.Fields) == 0 && !op.Source {
+		if !slices.Contains([]string{"video", "image", "audio"}, op.Media) || op.Submit <= 0 ||
+			len(op.Fields) == 0 && !op.Source {
 			t.Errorf("%s: media %q, submit %s, fields %v", name, op.Media, op.Submit, op.Fields)
 		}
 		if op.Base {
@@ -47,7 +48,9 @@ func (s Suite) description(t *testing.T) {
 		}
 	}
 	batch = batch && !s.Alone
-	for what, is := range map[string][2]bool{"Find": {find, finds}, "Cancel": {stop, stops}, "PollAll": {batch, batches}, "Speak": {stream, speaks}} {
+	for what, is := range map[string][2]bool{
+		"Find": {find, finds}, "Cancel": {stop, stops}, "PollAll": {batch, batches}, "Speak": {stream, speaks},
+	} {
 		if is[0] != is[1] {
 			t.Errorf("%s: described %v, implemented %v", what, is[0], is[1])
 		}
@@ -73,8 +76,8 @@ func (s Suite) description(t *testing.T) {
 	}
 }
 
-// opened holds what an operation says of the client's media against what its
-// submission does: that decides how long it has until its first byte.
+// opened compares Operation.Inputs with what a submission of the operation does. Inputs decides how
+// long a submission has until its first byte.
 func (s Suite) opened(t *testing.T) {
 	opens := map[string]bool{}
 	for _, job := range s.jobs() {
@@ -91,17 +94,16 @@ func (s Suite) opened(t *testing.T) {
 	}
 }
 
-// jobs are one of each operation.
+// jobs returns one job of each operation.
 func (s Suite) jobs() []mediagate.Job { return append([]mediagate.Job{s.Job}, s.Others...) }
 
-// supports covers what is said of a request before it is accepted: all that
-// Submit would say without a call.
+// supports tests Supports: it must return every error that Submit would return without a call.
 func (s Suite) supports(t *testing.T) {
 	about := s.adapter(t).Description
 	for _, job := range s.jobs() {
 		t.Run(job.Operation, func(t *testing.T) {
 			t.Parallel()
-			// Nothing else is known yet of a task that is not accepted.
+			// A task that is not accepted yet has no other fields.
 			bare := mediagate.Job{Upstream: job.Upstream, Operation: job.Operation, Params: job.Params, Source: job.Source}
 			if err := s.adapter(t).Supports(bare, s.Channel.Options); err != nil {
 				t.Fatalf("Supports: %v", err)
@@ -129,8 +131,8 @@ func (s Suite) supports(t *testing.T) {
 	})
 }
 
-// field tries a request with a field: one that the operation lacks is refused
-// by its name, one that it takes is not refused for being there.
+// field tests a request with an additional field. If the operation lacks the field, the error must
+// name it. If the operation takes the field, its presence must not be refused.
 func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) {
 	var params map[string]json.RawMessage
 	if err := json.Unmarshal(job.Params, &params); err != nil {
@@ -140,7 +142,9 @@ func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) 
 	job.Params, _ = json.Marshal(params)
 	if known {
 		err := s.adapter(t).Supports(job, s.Channel.Options)
-		if err != nil && strings.Contains(err.Error(), vendorhttp.DecodeParams([]byte(`{"`+field+`":null}`), &struct{}{}).Error()) {
+		if err != nil && strings.Contains(
+			err.Error(), vendorhttp.DecodeParams([]byte(`{"`+field+`":null}`), &struct{}{}).Error(),
+		) {
 			t.Errorf("%s is described, and refused: %v", field, err)
 		}
 		return
@@ -151,8 +155,7 @@ func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) 
 	}
 }
 
-// refusedBoth expects that Submit refuses a job without a call, in the words of
-// Supports.
+// refusedBoth expects that Submit refuses a job without a call, with the same error as Supports.
 func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
 	vendor, p := s.connect(t, s.Accepted)
 	said := s.adapter(t).Supports(job, s.Channel.Options)
@@ -167,8 +170,8 @@ func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
 	}
 }
 
-// settings covers what a channel may get wrong: each error names the channel
-// and the field, and none the value.
+// settings tests faults in a channel's settings. Each error must name the channel and the field,
+// and must not contain the value.
 func (s Suite) settings(t *testing.T) {
 	change := func(edit func(*mediagate.Channel)) mediagate.Channel {
 		ch := s.Channel
@@ -181,9 +184,13 @@ func (s Suite) settings(t *testing.T) {
 		field   string
 	}
 	cases := map[string]setting{
-		"unknown credential": {change(func(c *mediagate.Channel) { c.Credentials["pin"] = mediagate.NewSecret("1234") }), "credentials.pin"},
-		"unknown option":     {change(func(c *mediagate.Channel) { c.Options = map[string]string{"turbo": "yes"} }), "options.turbo"},
-		"relative base URL":  {change(func(c *mediagate.Channel) { c.BaseURL = "api.example.com" }), "base_url"},
+		"unknown credential": {change(func(c *mediagate.Channel) {
+			c.Credentials["pin"] = mediagate.NewSecret("1234")
+		}), "credentials.pin"},
+		"unknown option": {change(func(c *mediagate.Channel) {
+			c.Options = map[string]string{"turbo": "yes"}
+		}), "options.turbo"},
+		"relative base URL": {change(func(c *mediagate.Channel) { c.BaseURL = "api.example.com" }), "base_url"},
 	}
 	for name, value := range s.Channel.Credentials {
 		cases["no "+name] = setting{change(func(c *mediagate.Channel) { delete(c.Credentials, name) }), "credentials."}
@@ -195,7 +202,8 @@ func (s Suite) settings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := s.adapter(t).Open(tc.channel, providers.Options{})
-			if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), tc.channel.Name) || !strings.Contains(err.Error(), tc.field) {
+			if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), tc.channel.Name) ||
+				!strings.Contains(err.Error(), tc.field) {
 				t.Fatalf("New: %v, want an error of kind invalid that names %s and %s", err, tc.channel.Name, tc.field)
 			}
 			s.discreet(t, err.Error(), "")
@@ -216,7 +224,7 @@ func (s Suite) settings(t *testing.T) {
 		if c, ok := p.(providers.Closer); ok {
 			defer c.Close()
 		}
-		// Whatever holds the adapter may be printed, as by a panic.
+		// A panic may print anything that contains the adapter.
 		for _, verb := range []string{"%v", "%+v", "%#v"} {
 			s.discreet(t, fmt.Sprintf(verb, p)+fmt.Sprintf(verb, struct{ vendor any }{p})+fmt.Sprintf(verb, s.Channel), "")
 		}

@@ -1,14 +1,14 @@
 // Package providertest is the conformance suite that every adapter passes.
 //
-// It owns a programmable vendor (Vendor), the suite (Run), which needs of an
-// adapter only its tables, and golden files (Golden) that show a model's whole
-// exchange with its vendor, and that no field is lost on its way. What holds
-// for all adapters is written here once: how faults of the network and lies of
-// a vendor are classed, that a submission is one request, that it is never
-// late, that nothing secret comes back in a text. What an adapter's description
-// says that it can do, the suite demands: to find and to stop jobs, to ask for
-// many at once, to take these fields and no others, to say in advance what it
-// would refuse.
+// It owns a scripted vendor (Vendor), the suite (Run) and golden files (Golden). The suite needs
+// only the tables of an adapter. A golden file shows a model's whole exchange with its vendor;
+// together they prove that no field gets lost.
+//
+// The suite tests once what must hold for all adapters: how an adapter classifies network faults
+// and wrong answers, that a submission is one request and never late, and that errors contain no
+// secrets. It also demands what the adapter's Description declares: to find and to stop jobs, to
+// poll many at once, to accept the declared fields and no others, and to refuse in Supports what
+// Submit would refuse.
 //
 // Only tests import it. It imports the root package and providers.
 package providertest

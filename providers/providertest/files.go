@@ -16,19 +16,21 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Inputs are a client's files by their links.
+// Inputs holds a client's files by their links.
 type Inputs map[string]string
 
-// Open returns the file behind a link, as mediagate.Inputs demands.
+// Open implements mediagate.Inputs.
 func (in Inputs) Open(_ context.Context, link string, limit int64) (io.ReadCloser, int64, error) {
 	file, ok := in[link]
 	if !ok {
-		return nil, 0, &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Message: "the file cannot be fetched"}
+		return nil, 0, &mediagate.Error{
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Message: "the file cannot be fetched",
+		}
 	}
 	return io.NopCloser(&limited{r: strings.NewReader(file), left: limit}), int64(len(file)), nil
 }
 
-// recorder notes whether a file was opened.
+// recorder records whether a file was opened.
 type recorder struct {
 	Inputs
 	opened atomic.Bool
@@ -39,7 +41,7 @@ func (r *recorder) Open(ctx context.Context, link string, limit int64) (io.ReadC
 	return r.Inputs.Open(ctx, link, limit)
 }
 
-// limited ends with an error after its bound.
+// limited returns an error after its limit.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -48,22 +50,24 @@ type limited struct {
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
 	if l.left -= int64(n); l.left < 0 {
-		return 0, &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Message: "the file is too large"}
+		return 0, &mediagate.Error{
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Message: "the file is too large",
+		}
 	}
 	return n, err
 }
 
-// Sink keeps what an adapter stores and records.
+// Sink keeps the files and submissions that an adapter hands over.
 type Sink struct {
 	mu       sync.Mutex
 	files    map[int]string
 	recorded []mediagate.Submission
 }
 
-// NewSink makes an empty one.
+// NewSink returns an empty Sink.
 func NewSink() *Sink { return &Sink{files: map[int]string{}} }
 
-// Store keeps a file, as mediagate.Sink demands.
+// Store implements mediagate.Sink: it keeps a file in memory.
 func (s *Sink) Store(_ context.Context, index int, file io.Reader) (mediagate.Media, error) {
 	b, err := io.ReadAll(file)
 	if err != nil {
@@ -79,21 +83,21 @@ func (s *Sink) Store(_ context.Context, index int, file io.Reader) (mediagate.Me
 	}}, nil
 }
 
-// Record keeps what a submission has made so far, as mediagate.Sink demands.
+// Record implements mediagate.Sink: it keeps an unfinished submission.
 func (s *Sink) Record(_ context.Context, soFar mediagate.Submission) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recorded = append(s.recorded, soFar)
 }
 
-// Recorded are the submissions that were recorded before Submit returned, in order.
+// Recorded returns the submissions recorded before Submit returned, in order.
 func (s *Sink) Recorded() []mediagate.Submission {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.recorded)
 }
 
-// Files are those that were stored, by their index.
+// Files returns the stored files by their index.
 func (s *Sink) Files() map[int]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

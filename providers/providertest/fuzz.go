@@ -10,9 +10,9 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// Fuzz lets a vendor answer anything to a submit and to a poll. Whatever it says,
-// the adapter does not panic, takes nothing for a success that is none, and gives
-// no secret away. Its seeds are the answers of the suite.
+// Fuzz makes a vendor answer a submit and a poll with arbitrary bytes. The adapter must not panic,
+// must not report a false success, and must not reveal a secret. The seeds are the answers of the
+// suite.
 func Fuzz(f *testing.F, s Suite) {
 	f.Helper()
 	seeds := []Reply{s.Accepted, s.Refused("no")}
@@ -68,7 +68,7 @@ func Fuzz(f *testing.F, s Suite) {
 	})
 }
 
-// refusal expects an error of ours, whatever its kind.
+// refusal expects an error of type *mediagate.Error, of any kind.
 func (s Suite) refusal(t *testing.T, err error, host string) {
 	t.Helper()
 	var ours *mediagate.Error
@@ -78,7 +78,7 @@ func (s Suite) refusal(t *testing.T, err error, host string) {
 	s.discreet(t, ours.Message, host)
 }
 
-// outcome expects that a success has something to show, and that a failure says why.
+// outcome expects that a success has a result, and that a failure has a reason.
 func (s Suite) outcome(t *testing.T, o *mediagate.Outcome, host string) {
 	t.Helper()
 	if o == nil {

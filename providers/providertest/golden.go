@@ -21,12 +21,12 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// Golden plays each txtar file that the pattern matches: the job of job.json
-// and params.json is submitted and then polled, once for each answer-N. Those
-// are inputs; request-N and result-N are what came of it, compared or, with
-// update, rewritten. A step that makes several calls has answer-N.2 and so on
-// after answer-N, and as many requests. The first line of an answer is its
-// HTTP status and, where it is no JSON, its type. Together they must show that no field is lost on its way.
+// Golden plays each txtar file that matches the pattern. It submits the job of job.json and
+// params.json, and then polls once for each further answer-N. These files are the inputs. request-N
+// and result-N are the outputs; Golden compares them, or rewrites them if update is set. If a step
+// makes several calls, answer-N.2 and so on follow answer-N, with as many requests. The first line
+// of an answer is its HTTP status and, if the body is not JSON, its content type. Together the
+// files must show that each field reaches the vendor.
 func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -60,15 +60,14 @@ func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	})
 }
 
-// golden is what a golden file gives: a job, and the vendor's answers.
+// golden holds the inputs of a golden file: a job and the vendor's answers.
 type golden struct {
 	job    mediagate.Job
 	inputs map[string][]byte // by name
 }
 
-// readGolden reads a golden file, without what came of it. The Source in job.json may
-// also tell what no row keeps: whether the account made it (own), and the link to its
-// file (url).
+// readGolden reads the inputs of a golden file. The Source in job.json may also state what the
+// database does not store: whether the account made it (own), and the link to its file (url).
 func readGolden(t *testing.T, file *txtar.Archive) golden {
 	t.Helper()
 	g := golden{inputs: map[string][]byte{}}
@@ -83,7 +82,9 @@ func readGolden(t *testing.T, file *txtar.Archive) golden {
 			URL string `json:"url"`
 		} `json:"Source"`
 	}
-	if err := errors.Join(json.Unmarshal(g.inputs["job.json"], &g.job), json.Unmarshal(g.inputs["job.json"], &about)); err != nil {
+	if err := errors.Join(
+		json.Unmarshal(g.inputs["job.json"], &g.job), json.Unmarshal(g.inputs["job.json"], &about),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if g.job.Source != nil {
@@ -101,7 +102,7 @@ func (g golden) params(t *testing.T) (params map[string]json.RawMessage) {
 	return params
 }
 
-// replies are the vendor's answers to a step.
+// replies returns the vendor's answers to a step.
 func (g golden) replies(t *testing.T, step int) (replies []Reply) {
 	t.Helper()
 	for {
@@ -165,7 +166,7 @@ func (s Suite) play(t *testing.T, g golden) *txtar.Archive {
 	}
 }
 
-// callOf names a step's call, both counted from 0, as "1" and "1.2".
+// callOf names a call of a step, such as "1" and "1.2". Both arguments count from 0.
 func callOf(step, i int) string {
 	if i == 0 {
 		return strconv.Itoa(step)
@@ -173,8 +174,8 @@ func callOf(step, i int) string {
 	return fmt.Sprintf("%d.%d", step, i+1)
 }
 
-// formatRequest writes a request with all its headers, but for those that
-// differ from run to run. Credentials are shown by their scheme.
+// formatRequest formats a request with its headers, except those that differ from run to run. It
+// shows only the scheme of credentials.
 func formatRequest(t *testing.T, r Request) []byte {
 	t.Helper()
 	kind, options, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -213,7 +214,7 @@ func formatRequest(t *testing.T, r Request) []byte {
 	return b.Bytes()
 }
 
-// signed are tokens of the time of their making.
+// signed matches tokens, which depend on the time.
 var signed = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
 
 func formatResult(t *testing.T, v any, err error) []byte {

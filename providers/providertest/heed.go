@@ -12,11 +12,10 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// heeded expects that each field of each operation, but the idle ones, reaches the vendor: with
-// another value of it, or without it, one of the golden exchanges tells the
-// vendor something else. A field that is read and forgotten, or replaced by a
-// default, does not. Where the vendor takes at most one value, the others are
-// refused by the field's name.
+// heeded expects that each field of each operation, except the idle ones, has an effect at the
+// vendor: if the field has another value or is absent, at least one golden exchange sends the
+// vendor something else. A field that the adapter ignores, or replaces by a default, fails. If the
+// vendor accepts at most one value, the error for other values must name the field.
 func (s Suite) heeded(t *testing.T, files []golden) {
 	values := map[string][]json.RawMessage{} // of all files, by field
 	for _, g := range files {
@@ -37,7 +36,7 @@ func (s Suite) heeded(t *testing.T, files []golden) {
 	}
 }
 
-// heeds tries an exchange with other values of a field that it has.
+// heeds plays an exchange with other values of one of its fields.
 func (s Suite) heeds(t *testing.T, g golden, field string, values []json.RawMessage) bool {
 	params := g.params(t)
 	value, ok := params[field]
@@ -68,12 +67,12 @@ func (s Suite) heeds(t *testing.T, g golden, field string, values []json.RawMess
 	return refused && len(taken) < 2
 }
 
-// names says that an error refuses a field by its name.
+// names reports whether an error refuses a field by name.
 func names(err error, field string) bool {
 	return mediagate.Is(err, mediagate.KindInvalid) && strings.Contains(err.Error(), field)
 }
 
-// others are values beside this one, nil for none at all.
+// others returns values to try instead of this one. nil means that the field is absent.
 func (s Suite) others(value json.RawMessage) []json.RawMessage {
 	var decoded any
 	_ = json.Unmarshal(value, &decoded)
@@ -104,8 +103,8 @@ func (s Suite) others(value json.RawMessage) []json.RawMessage {
 	return all
 }
 
-// tell is what a vendor is told of a job, with what is kept for its polls;
-// empty where it is told nothing.
+// tell returns what the vendor receives for a job, with the state kept for its polls. It returns ""
+// if the vendor receives nothing.
 func (s Suite) tell(t *testing.T, g golden) (string, error) {
 	replies := g.replies(t, 0)
 	if len(replies) == 0 {

@@ -20,16 +20,17 @@ type ask func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (
 
 func (s Suite) poll(t *testing.T) { s.reports(t, s.Ref, providers.Provider.Poll) }
 
-// beside covers the calls that a poll needs when the job has succeeded: while
-// one of them fails, the job has not ended.
+// beside tests the calls that a poll also makes when the job has succeeded. While one of them
+// fails, the job has not ended.
 func (s Suite) beside(t *testing.T) {
-	s.around(t, s.Beside, s.Word(s.word(mediagate.JobSucceeded)), 1, mediagate.KindTransient, func(ctx context.Context, p providers.Provider) error {
-		_, err := p.Poll(ctx, s.Ref)
-		return err
-	})
+	s.around(t, s.Beside, s.Word(s.word(mediagate.JobSucceeded)), 1, mediagate.KindTransient,
+		func(ctx context.Context, p providers.Provider) error {
+			_, err := p.Poll(ctx, s.Ref)
+			return err
+		})
 }
 
-// find covers lookups by our own id, for adapters that have them.
+// find tests lookups by our own id, for adapters that support them.
 func (s Suite) find(t *testing.T) {
 	if !s.operation(t).Find {
 		return
@@ -52,7 +53,7 @@ func (s Suite) find(t *testing.T) {
 	})
 }
 
-// reports covers the answers that a poll and a lookup have in common.
+// reports tests the answers that polls and lookups share.
 func (s Suite) reports(t *testing.T, ref mediagate.JobRef, do ask) {
 	words := map[string]mediagate.JobState{}
 	for _, word := range []string{"", "SUCCEEDED!", "Succeed", "paused"} {
@@ -66,8 +67,7 @@ func (s Suite) reports(t *testing.T, ref mediagate.JobRef, do ask) {
 		})
 	}
 
-	// What proves nothing proves least of all that there is no such job, or that it has
-	// ended.
+	// An answer that proves nothing does not prove that the job does not exist or has ended.
 	rows := strange(s.Word(s.word(mediagate.JobRunning)), mediagate.KindTransient)
 	for name, reply := range s.Lies {
 		rows[name] = Row{Reply: reply, Kind: mediagate.KindTransient}
@@ -100,7 +100,7 @@ func (s Suite) reports(t *testing.T, ref mediagate.JobRef, do ask) {
 	})
 }
 
-// asked is what the adapter makes of an answer.
+// asked returns the report that the adapter makes of an answer.
 func (s Suite) asked(t *testing.T, ref mediagate.JobRef, do ask, reply Reply) mediagate.Report {
 	t.Helper()
 	_, p := s.connect(t, reply)
@@ -135,7 +135,7 @@ func (s Suite) report(t *testing.T, got mediagate.Report, want mediagate.JobStat
 	}
 }
 
-// incomplete covers successes that leave out media.
+// incomplete tests successes without some or all of their media.
 func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
 	if len(s.Bare)+len(s.Beside) == 0 {
 		t.Error("Bare is empty: nothing shows what the adapter makes of a success without media")
@@ -145,7 +145,8 @@ func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
 			t.Parallel()
 			got := s.asked(t, ref, do, reply)
 			o := got.Outcome
-			if got.State != mediagate.JobSucceeded || !got.Incomplete || o == nil || o.Succeeded || o.Failure == nil || o.Failure.Code != mediagate.CodeResultUnavailable {
+			if got.State != mediagate.JobSucceeded || !got.Incomplete || o == nil || o.Succeeded ||
+				o.Failure == nil || o.Failure.Code != mediagate.CodeResultUnavailable {
 				t.Errorf("a success without media is %+v, its outcome %+v", got, o)
 			}
 		})
@@ -169,11 +170,10 @@ func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
 	}
 }
 
-// ends finds where the values of a JSON text end that are texts.
+// ends matches the closing quote of each string value in a JSON text.
 var ends = regexp.MustCompile(`"[,}\]]`)
 
-// dirty expects that no text of an answer brings a U+0000 into what is told of the
-// job: no database keeps it.
+// dirty expects that no U+0000 in an answer reaches the report. The database cannot store it.
 func (s Suite) dirty(t *testing.T, ref mediagate.JobRef, do ask) {
 	good := s.Word(s.word(mediagate.JobSucceeded)).Body
 	for i, end := range ends.FindAllStringIndex(good, -1) {
@@ -192,7 +192,7 @@ func (s Suite) dirty(t *testing.T, ref mediagate.JobRef, do ask) {
 	}
 }
 
-// word is one that says that the job is in the state.
+// word returns a status word for the state.
 func (s Suite) word(state mediagate.JobState) string {
 	for word, is := range s.Words {
 		if is == state {
@@ -202,8 +202,7 @@ func (s Suite) word(state mediagate.JobState) string {
 	return ""
 }
 
-// batch covers questions about several jobs: one call, whose answers belong to
-// the jobs that they name, in whatever order.
+// batch tests PollAll: one call, whose answers belong to the jobs that they name, in any order.
 func (s Suite) batch(t *testing.T) {
 	most := s.operation(t).Batch
 	if most < 2 || s.Alone {
@@ -240,7 +239,8 @@ func (s Suite) batch(t *testing.T) {
 			if i == 1 {
 				want = mediagate.JobSucceeded
 			}
-			if a.Err != nil || a.Report.State != want || a.Report.Ref.JobID != refs[i].JobID || !a.Report.Named || (a.Report.Outcome != nil) != (i == 1) {
+			if a.Err != nil || a.Report.State != want || a.Report.Ref.JobID != refs[i].JobID ||
+				!a.Report.Named || (a.Report.Outcome != nil) != (i == 1) {
 				t.Errorf("job %d: %+v, %v", i, a.Report, a.Err)
 			}
 		}

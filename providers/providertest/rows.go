@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Quote is a text as JSON writes it.
+// Quote returns a text as a JSON string.
 func Quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -18,7 +18,7 @@ func Quote(s string) string {
 	return string(b)
 }
 
-// Picture is a PNG of this size.
+// Picture returns a PNG of this size.
 func Picture(width, height int) string {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
@@ -27,10 +27,10 @@ func Picture(width, height int) string {
 	return b.String()
 }
 
-// Plain is an answer that goes right on its way.
+// Plain returns an answer without a fault.
 func Plain(status int, body string) Reply { return Reply{Status: status, Body: body} }
 
-// Of is an answer, and the kind of error that an adapter makes of it.
+// Of returns a row with an answer and the kind of error that it must cause.
 func Of(kind mediagate.Kind, reply Reply) Row { return Row{Reply: reply, Kind: kind} }
 
 // Coded is Of with the error's code.

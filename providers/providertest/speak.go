@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// send submits a job. Of an operation that streams it hears the answer to its
-// end, and keeps it as the outcome's one file.
+// send submits a job. If the operation streams, send reads the answer to its end and returns it as
+// the only file of the outcome.
 func (s Suite) send(ctx context.Context, p providers.Provider, job mediagate.Job) (mediagate.Submission, error) {
 	if !s.streams(job.Operation) {
 		return p.Submit(ctx, job)
@@ -29,8 +29,7 @@ func (s Suite) send(ctx context.Context, p providers.Provider, job mediagate.Job
 	return mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{media}}}, nil
 }
 
-// streams reports whether an operation does. One that there is not goes where
-// the others go.
+// streams reports whether an operation streams. An unknown operation counts like the suite's.
 func (s Suite) streams(operation string) bool {
 	a, _ := s.Vendors.Adapter(s.Channel.Provider)
 	if op, ok := a.Description.Operations[operation]; ok {
@@ -39,17 +38,18 @@ func (s Suite) streams(operation string) bool {
 	return a.Description.Operations[s.Job.Operation].Streams
 }
 
-// speak covers an answer that is passed on while it arrives.
+// speak tests an answer that is passed on while it arrives.
 func (s Suite) speak(t *testing.T) {
 	if !s.operation(t).Streams {
 		return
 	}
-	const goesOn, breaks, isLeft = "passes on what there is", "tells a break from an end", "ends the call when it is closed"
+	const goesOn, breaks, isLeft = "passes on what there is", "tells a break from an end",
+		"ends the call when it is closed"
 	for _, name := range []string{goesOn, breaks, isLeft} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first, rest := s.Accepted.Body[:len(s.Accepted.Body)/2], s.Accepted.Body[len(s.Accepted.Body)/2:]+"\x00\xff\r\n"
-			heard, left := make(chan struct{}), make(chan struct{}) // the first half; the vendor
+			heard, left := make(chan struct{}), make(chan struct{}) // first half read; client gone
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				for name, value := range s.Accepted.Header {
@@ -65,7 +65,7 @@ func (s Suite) speak(t *testing.T) {
 				case goesOn:
 					_, _ = io.WriteString(w, rest)
 				case breaks:
-					panic(http.ErrAbortHandler) // the server's own way to cut a connection
+					panic(http.ErrAbortHandler) // closes the connection
 				case isLeft:
 					<-r.Context().Done()
 					close(left)

@@ -12,8 +12,7 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// cancel covers the end of a job by our wish: one call, and whatever is
-// unclear about it may be tried again.
+// cancel tests how a job is stopped: by one call, which may be repeated after an unclear answer.
 func (s Suite) cancel(t *testing.T) {
 	if !s.operation(t).Cancel {
 		return
@@ -44,7 +43,7 @@ func (s Suite) cancel(t *testing.T) {
 	s.rows(t, rows, stop)
 }
 
-// open covers files that only the adapter can open.
+// open tests files that only the adapter can open.
 func (s Suite) open(t *testing.T) {
 	if s.Media.Ref == "" {
 		return
@@ -76,7 +75,7 @@ func (s Suite) open(t *testing.T) {
 			return io.NopCloser(strings.NewReader(film)), int64(len(film)), nil
 		}}
 		file, _, err := read(t.Context(), s.Open(t, vendor.URL, opt))
-		if vendor.InLine()[0].Method != http.MethodGet { // an answer about the job, which holds the file
+		if vendor.InLine()[0].Method != http.MethodGet { // the vendor's answer about the job holds the file
 			return
 		}
 		if err != nil || file != film {

@@ -21,7 +21,7 @@ func (s Suite) submitKind(ctx context.Context, p providers.Provider) error {
 
 func (s Suite) submit(t *testing.T) {
 	rows := strange(s.Accepted, mediagate.KindAmbiguous)
-	// A 4xx proves that there is no job, whoever on the way gave it.
+	// A 4xx proves that there is no job, even if a proxy sent it.
 	for status, kind := range map[int]mediagate.Kind{
 		http.StatusForbidden:             mediagate.KindCredentials,
 		http.StatusNotFound:              mediagate.KindNotFound,
@@ -29,18 +29,24 @@ func (s Suite) submit(t *testing.T) {
 		http.StatusRequestEntityTooLarge: mediagate.KindInvalid,
 		http.StatusTooManyRequests:       mediagate.KindThrottled,
 	} {
-		rows[fmt.Sprintf("HTML %d", status)] = Row{Reply: Reply{Status: status, Body: "<html><body>go away</body></html>"}, Kind: kind}
+		rows[fmt.Sprintf("HTML %d", status)] = Row{
+			Reply: Reply{Status: status, Body: "<html><body>go away</body></html>"}, Kind: kind,
+		}
 	}
 	leaking := s.Refused("")
 	leaking.Echo = func(r Request) string { return s.Refused(s.leak(r) + " " + strings.Join(s.Secrets, " ")).Body }
 	rows["refusal repeats secrets"] = Row{Reply: leaking, Kind: mediagate.KindInvalid}
-	rows["refusal without words"] = Row{Reply: s.Refused(""), Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters}
+	rows["refusal without words"] = Row{
+		Reply: s.Refused(""), Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters,
+	}
 	maps.Copy(rows, s.SubmitRows)
 	s.rows(t, rows, s.submitKind)
 
 	good := map[string]Reply{"accepted": s.Accepted}
-	if !s.operation(t).Streams { // else it is no JSON, and its type is what tells
-		good["accepted as text/html"] = Reply{Body: s.Accepted.Body, Header: map[string]string{"Content-Type": "text/html; charset=utf-8"}}
+	if !s.operation(t).Streams { // a stream is not JSON, and its type has a meaning
+		good["accepted as text/html"] = Reply{
+			Body: s.Accepted.Body, Header: map[string]string{"Content-Type": "text/html; charset=utf-8"},
+		}
 		good["accepted with unknown fields"] = Reply{Body: `{"news":{"a":[1,{}]},` + strings.TrimPrefix(s.Accepted.Body, "{")}
 	}
 	for name, reply := range good {
@@ -79,14 +85,14 @@ func (s Suite) submit(t *testing.T) {
 	})
 }
 
-// before covers the calls that come ahead of the one that submits: while one
-// of them fails, nothing is submitted, and that is known for certain.
+// before tests the calls that Submit makes before the call that submits. If one of them fails, it
+// is certain that nothing was submitted.
 func (s Suite) before(t *testing.T) {
 	s.around(t, s.Before, s.Accepted, 0, mediagate.KindUnreached, s.submitKind)
 }
 
-// callback holds what an operation says of the address for callbacks against what its
-// submission tells the vendor, in whatever generation or dialect the channel has.
+// callback compares Operation.Callback with what a submission sends, in the channel's generation or
+// dialect of the API.
 func (s Suite) callback(t *testing.T) {
 	const address = "https://gateway.example.com/callbacks/task_01JZZZZZZZZZZZZZZZZZZZZZZZ.1.acZqgBg_n8PjnF6R9YdG1Q"
 	for _, job := range s.jobs() {
@@ -94,7 +100,7 @@ func (s Suite) callback(t *testing.T) {
 			t.Parallel()
 			vendor, p := s.connect(t, s.Accepted)
 			job.Inputs, job.Sink, job.CallbackURL = Inputs(s.Files), NewSink(), address
-			_, _ = s.send(t.Context(), p, job) // the acceptance may be another operation's
+			_, _ = s.send(t.Context(), p, job) // the acceptance may be that of another operation
 			told := 0
 			for _, r := range vendor.Requests() {
 				told += strings.Count(r.Body, `"`+address+`"`)
@@ -106,18 +112,19 @@ func (s Suite) callback(t *testing.T) {
 	}
 }
 
-// leak is a text with all that must not come back.
+// leak returns a text with everything that must not appear in errors.
 func (s Suite) leak(r Request) string {
 	var text strings.Builder
-	text.WriteString("no luck with " + r.Header.Get("Authorization") + " at http://" + r.Host + r.Path + " (" + r.Host + ", 127.0.0.1)")
+	text.WriteString("no luck with " + r.Header.Get("Authorization") +
+		" at http://" + r.Host + r.Path + " (" + r.Host + ", 127.0.0.1)")
 	for name, secret := range s.Channel.Credentials {
 		text.WriteString(" " + name + "=" + secret.Reveal() + " '" + secret.Reveal() + "'")
 	}
 	return text.String()
 }
 
-// reach covers what goes wrong before the vendor has read a request. What the network
-// can do, package vendorhttp tests.
+// reach tests failures before the vendor has read a request. The tests of vendorhttp cover the
+// network itself.
 func (s Suite) reach(t *testing.T) {
 	unreached := Row{Kind: mediagate.KindUnreached}
 	t.Run("refused connection", func(t *testing.T) {
@@ -137,7 +144,9 @@ func (s Suite) reach(t *testing.T) {
 		}
 	})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for name, before := range map[string]time.Time{"send_before has passed": now, "send_before has not passed": now.Add(time.Nanosecond)} {
+	for name, before := range map[string]time.Time{
+		"send_before has passed": now, "send_before has not passed": now.Add(time.Nanosecond),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vendor := s.Vendor(t, s.Accepted)

@@ -19,86 +19,85 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// Suite is what an adapter tells of its vendor.
+// Suite holds the facts about one vendor that the tests need.
 type Suite struct {
-	Vendors all.Vendors       // the table that has the adapter; zero: the built-in ones
+	Vendors all.Vendors       // the table that has the adapter; zero: the built-in adapters
 	Channel mediagate.Channel // without BaseURL
-	Private bool              // the vendor has no public address: a channel must say where it is
-	Unnamed bool              // no answer about a job carries its id
-	Prefix  string            // of the vendor's paths, as base_url carries it
-	Job     mediagate.Job     // one that the vendor accepts
-	Files   map[string]string // what the client's links in Job lead to
-	Secrets []string          // that the vendor hands out in Before, such as tokens
+	Private bool              // the vendor has no public address, so a channel must have a base URL
+	Unnamed bool              // no answer about a job contains the job's id
+	Prefix  string            // of the vendor's paths, as in base_url
+	Job     mediagate.Job     // a job that the vendor accepts
+	Files   map[string]string // the files behind the client's links in Job
+	Secrets []string          // secrets that the vendor issues in Before, such as tokens
 
-	// Others are accepted jobs of the provider's other operations, one each. The
-	// inexpressible ones are refused, and no call is made for them.
+	// Others are accepted jobs of the adapter's other operations, one each. Inexpressible jobs must
+	// be refused without a call.
 	Others, Inexpressible []mediagate.Job
 
-	// Before are the calls that Submit makes ahead of the one that submits, in
-	// their order, with the vendor's good answers. Beside are those that a poll
-	// makes after its own, once the job has succeeded.
+	// Before are the calls that Submit makes before the call that submits, in order, with the
+	// vendor's good answers. Beside are the calls that a poll makes after its own if the job has
+	// succeeded.
 	Before, Beside []Exchange
 
 	Accepted   Reply // the vendor's acceptance of Job
 	Submission mediagate.Submission
 	Refused    func(text string) Reply // a refusal of Job as invalid, with this text
-	SubmitRows map[string]Row          // every row of the vendor's error table, by name
+	SubmitRows map[string]Row          // all rows of the vendor's error table, by name
 
-	// Of asynchronous vendors.
-	Ref      mediagate.JobRef        // of Job
-	Word     func(word string) Reply // the answer about Ref's job, in this state
+	// The next fields are for asynchronous vendors.
+	Ref      mediagate.JobRef        // the reference of Job
+	Word     func(word string) Reply // the answer about Ref's job with this status word
 	Words    map[string]mediagate.JobState
 	Failed   func(text string) Reply // the answer about a failed job, with this text
-	PollRows map[string]Row          // by the name of a strange reply: what it means to this vendor
-	// Lies are answers to Poll and Find against the vendor's own protocol, such as
-	// another job's.
+	PollRows map[string]Row          // a row with the name of a strange reply replaces that row
+	// Lies are answers to Poll and Find that break the vendor's own protocol, such as an answer
+	// about another job.
 	Lies map[string]Reply
-	// Bare are answers about Ref's job that it succeeded, and that name no media. There may
-	// be none where all media are named in Beside.
+	// Bare are answers that Ref's job has succeeded, but without media. Bare may be empty if all
+	// media are named in Beside.
 	Bare map[string]Reply
-	// Partial are answers about Ref's job that it succeeded, which leave out the media
-	// of some pieces, with the media that they name.
+	// Partial are answers that Ref's job has succeeded, which lack the media of some pieces.
 	Partial map[string]Partial
 
-	// Of operations that can be cancelled.
-	Stop       string // the call that stops Ref's job, as Request.String writes it
-	Stopped    Reply  // the vendor's answer when it has stopped the job
+	// The next fields are for operations that can be cancelled.
+	Stop       string // the call that stops Ref's job, as Request.String formats it
+	Stopped    Reply  // the vendor's answer after it has stopped the job
 	CancelRows map[string]Row
 
-	// Of operations that are polled in batches: the call about jobs of these
-	// ids, as Request.String writes it, and its answer, with each in a state.
-	// Alone: the channel's dialect has no such call.
+	// The next fields are for operations that are polled in batches. Together returns the call
+	// about the jobs with these ids, as Request.String formats it. Batch returns the answer to it,
+	// with a status word for each job. Alone is set if the channel's dialect has no such call.
 	Together  func(ids []string) string
 	Batch     func(ids, words []string) Reply
-	BatchRows map[string]Row // of the whole call; by name as PollRows
+	BatchRows map[string]Row // of the whole call; named like PollRows
 	Alone     bool
 
-	// Of adapters that open files by reference.
-	Media    mediagate.Media // with a Ref
-	File     Reply           // the file
+	// The next fields are for adapters that open files by reference.
+	Media    mediagate.Media // a file with a Ref
+	File     Reply           // the answer with the file
 	OpenRows map[string]Row
 }
 
 // Exchange is a call and its answer.
 type Exchange struct {
-	Route string // as "GET /v1/files/{id}", with Prefix
+	Route string // such as "GET /v1/files/{id}", including Prefix
 	Reply Reply
 }
 
-// Partial is an answer that names some of a job's media, and those.
+// Partial is an answer that lacks some of a job's media.
 type Partial struct {
 	Reply Reply
 	Media []mediagate.Media
 	Clips []string // the ids of the songs that are listed
 }
 
-// Row is one answer and what an adapter makes of it.
+// Row is an answer and the error that the adapter must make of it.
 type Row struct {
 	Reply      Reply
 	Kind       mediagate.Kind
-	Code       mediagate.FailureCode // of the error; empty: not looked at
+	Code       mediagate.FailureCode // of the error; empty: any
 	RetryAfter time.Duration         // of the error
-	Calls      int                   // requests made; 0: one. The reply is given to each.
+	Calls      int                   // requests made; 0: one. Each gets the same reply.
 }
 
 // Run runs the suite.
@@ -120,11 +119,11 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// Address stands for the vendor's in a credential that holds one.
+// Address is replaced by the vendor's address in credentials.
 const Address = "https://vendor.invalid"
 
-// Open makes the adapter against an address, which stands for {vendor} in the
-// channel's options.
+// Open opens the adapter with the vendor's address. {vendor} in the channel's options is replaced
+// by the address.
 func (s Suite) Open(tb testing.TB, address string, opt providers.Options) providers.Provider {
 	tb.Helper()
 	ch := s.Channel
@@ -155,14 +154,14 @@ func (s Suite) adapter(tb testing.TB) providers.Adapter {
 	return a
 }
 
-// operation is what the adapter says of the suite's job.
+// operation returns the adapter's description of the suite's job.
 func (s Suite) operation(tb testing.TB) providers.Operation {
 	tb.Helper()
 	return s.adapter(tb).Description.Operations[s.Job.Operation]
 }
 
-// Vendor is one that knows the calls around the one that is tested, which
-// gets the replies.
+// Vendor returns a vendor that answers the calls of Before and Beside. The call that is tested gets
+// the replies.
 func (s Suite) Vendor(tb testing.TB, replies ...Reply) *Vendor {
 	tb.Helper()
 	v := NewVendor(tb, replies...)
@@ -172,27 +171,29 @@ func (s Suite) Vendor(tb testing.TB, replies ...Reply) *Vendor {
 	return v
 }
 
-// connect is a vendor with the replies in line, and the adapter that calls it.
+// connect returns a vendor with the replies, and an adapter that calls it.
 func (s Suite) connect(tb testing.TB, replies ...Reply) (*Vendor, providers.Provider) {
 	tb.Helper()
 	vendor := s.Vendor(tb, replies...)
 	return vendor, s.Open(tb, vendor.URL, providers.Options{})
 }
 
-// job is the suite's job as an activity hands it over.
+// job returns the suite's job with inputs and a sink, as an activity passes it to an adapter.
 func (s Suite) job() mediagate.Job {
 	job := s.Job
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
 	return job
 }
 
-// hasty does not wait for a reply that would not end by itself, in time or in length,
-// and leaves time enough for what comes before it on a machine that is busy. Any other
-// reply is waited for.
+// hasty returns options with short limits for replies that never end, in time or in length. The
+// limits leave enough time for the connection on a busy machine. All other replies get the default
+// limits.
 func hasty(r Reply) (opt providers.Options) {
 	switch r.Fault {
 	case StallHead, StallBody:
-		opt.Timeouts = vendorhttp.Timeouts{SubmitHeader: time.Second, Submit: 2 * time.Second, ReadHeader: time.Second, Read: 2 * time.Second}
+		opt.Timeouts = vendorhttp.Timeouts{
+			SubmitHeader: time.Second, Submit: 2 * time.Second, ReadHeader: time.Second, Read: 2 * time.Second,
+		}
 	case Huge:
 		opt.MaxBody = 4 << 20
 	case NoFault, CutHead, CutBody:
@@ -200,7 +201,7 @@ func hasty(r Reply) (opt providers.Options) {
 	return opt
 }
 
-// check judges an error: its kind, and that it gives nothing away.
+// check checks an error: its kind, and that it reveals nothing.
 func (s Suite) check(t *testing.T, err error, want Row, host string) {
 	t.Helper()
 	var e *mediagate.Error
@@ -223,7 +224,7 @@ func (s Suite) check(t *testing.T, err error, want Row, host string) {
 	s.discreet(t, e.Message, host)
 }
 
-// discreet fails when a text holds a credential or an address.
+// discreet fails if a text contains a credential or an address.
 func (s Suite) discreet(t *testing.T, text, host string) {
 	t.Helper()
 	for name, secret := range s.Channel.Credentials {
@@ -243,10 +244,10 @@ func (s Suite) discreet(t *testing.T, text, host string) {
 	}
 }
 
-// call is an operation of the adapter, reduced to its error.
+// call is a call of the adapter, reduced to its error.
 type call func(ctx context.Context, p providers.Provider) error
 
-// rows expects of each reply the error that its row names.
+// rows expects the error of each row after its reply.
 func (s Suite) rows(t *testing.T, rows map[string]Row, do call) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +263,8 @@ func (s Suite) rows(t *testing.T, rows map[string]Row, do call) {
 	}
 }
 
-// around breaks each of the calls beside the one that is tested, which has a good
-// reply, and is made so often.
+// around breaks each of the calls around the tested one. The tested call has a good reply and must
+// be made as often as made says.
 func (s Suite) around(t *testing.T, calls []Exchange, reply Reply, made int, kind mediagate.Kind, do call) {
 	for _, x := range calls {
 		for name, row := range strange(x.Reply, kind) {
@@ -280,19 +281,21 @@ func (s Suite) around(t *testing.T, calls []Exchange, reply Reply, made int, kin
 	}
 }
 
-// strange are answers from which no vendor's verdict can be read, made of a good one.
+// strange returns answers that state nothing about the call, derived from a good answer.
 func strange(good Reply, kind mediagate.Kind) map[string]Row {
 	html := "<html><body>Bad Gateway</body></html>"
 	rows := map[string]Row{}
 	for name, reply := range map[string]Reply{
-		"empty 200":                {},
-		"HTML 200":                 {Body: html, Header: map[string]string{"Content-Type": "text/html"}},
-		"HTML 200 as JSON":         {Body: html},
-		"HTML 502":                 {Status: http.StatusBadGateway, Body: html},
-		"empty 503":                {Status: http.StatusServiceUnavailable},
-		"JSON 500":                 {Status: http.StatusInternalServerError, Body: `{"error":"oops"}`},
-		"acceptance with 500":      {Status: http.StatusInternalServerError, Body: good.Body},
-		"redirect":                 {Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": "/elsewhere"}},
+		"empty 200":           {},
+		"HTML 200":            {Body: html, Header: map[string]string{"Content-Type": "text/html"}},
+		"HTML 200 as JSON":    {Body: html},
+		"HTML 502":            {Status: http.StatusBadGateway, Body: html},
+		"empty 503":           {Status: http.StatusServiceUnavailable},
+		"JSON 500":            {Status: http.StatusInternalServerError, Body: `{"error":"oops"}`},
+		"acceptance with 500": {Status: http.StatusInternalServerError, Body: good.Body},
+		"redirect": {
+			Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": "/elsewhere"},
+		},
 		"204":                      {Status: http.StatusNoContent},
 		"array":                    {Body: `[]`},
 		"null":                     {Body: `null`},
@@ -306,7 +309,8 @@ func strange(good Reply, kind mediagate.Kind) map[string]Row {
 		rows[name] = Row{Reply: reply, Kind: kind}
 	}
 	for name, fault := range map[string]Fault{
-		"stalled head": StallHead, "stalled body": StallBody, "cut before the head": CutHead, "cut in the body": CutBody, "endless body": Huge,
+		"stalled head": StallHead, "stalled body": StallBody, "cut before the head": CutHead,
+		"cut in the body": CutBody, "endless body": Huge,
 	} {
 		good.Fault = fault
 		rows[name] = Row{Reply: good, Kind: kind}

@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// Fault is how an answer goes wrong on its way.
+// Fault is how an answer fails on its way.
 type Fault int
 
 // The faults. All of them happen after the request was read.
 const (
 	NoFault   Fault = iota
-	StallHead       // no byte is answered until the client leaves
-	StallBody       // the head is answered, and half of the body
-	CutHead         // the connection is closed without an answer
-	CutBody         // the connection is closed in the middle of the body
-	Huge            // the body does not end
+	StallHead       // sends nothing until the client leaves
+	StallBody       // sends the head and half of the body, then nothing
+	CutHead         // closes the connection without an answer
+	CutBody         // closes the connection in the middle of the body
+	Huge            // never ends the body
 )
 
 // Reply is one scripted answer.
@@ -31,30 +31,28 @@ type Reply struct {
 	Header map[string]string
 	Body   string
 	Fault  Fault
-	// Echo makes the body from the request, for vendors that repeat what
-	// they were told.
+	// Echo makes the body from the request, for vendors that repeat parts of it.
 	Echo func(Request) string
 }
 
-// Request is what the vendor was sent.
+// Request is a request as the vendor received it.
 type Request struct {
 	Method string
-	Path   string // with the query
+	Path   string // including the query
 	Host   string
 	Header http.Header
 	Body   string
 
-	route string // that answers it; empty: the next in line
+	route string // the route that answered it; empty: none
 }
 
-// String is "DELETE /v1/jobs/7", with the body in a line of its own.
+// String returns method and path, such as "DELETE /v1/jobs/7", and the body on a line of its own.
 func (r Request) String() string {
 	return strings.TrimSpace(r.Method + " " + r.Path + "\n" + r.Body)
 }
 
-// Vendor is a server that answers by script: by method and path where On says
-// so, any other request with the next reply in line. What the script does not
-// foresee is answered 500.
+// Vendor is a server that follows a script. Requests of a route set by On get the replies of that
+// route. All others get the next reply in line, or a 500 at the end of the line.
 type Vendor struct {
 	URL string
 
@@ -65,7 +63,7 @@ type Vendor struct {
 	requests []Request
 }
 
-// NewVendor starts a vendor that ends with the test.
+// NewVendor starts a vendor that stops at the end of the test.
 func NewVendor(tb testing.TB, line ...Reply) *Vendor {
 	tb.Helper()
 	v := &Vendor{line: line, routes: http.NewServeMux(), byRoute: map[string][]Reply{}}
@@ -78,23 +76,22 @@ func NewVendor(tb testing.TB, line ...Reply) *Vendor {
 	return v
 }
 
-// Add appends to the line.
+// Add appends replies to the line.
 func (v *Vendor) Add(replies ...Reply) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.line = append(v.line, replies...)
 }
 
-// reset forgets what was sent and what was to be answered.
+// reset deletes the recorded requests and replaces the line.
 func (v *Vendor) reset(replies ...Reply) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.line, v.requests = replies, nil
 }
 
-// On answers the requests of a route, as "GET /v1/files/{id}", with the
-// replies in turn; the last one is for all that follow. It replaces what the
-// route had.
+// On sets the replies to the requests of a route, such as "GET /v1/files/{id}". The last reply
+// serves all further requests. On replaces earlier replies of the route.
 func (v *Vendor) On(route string, replies ...Reply) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -104,17 +101,17 @@ func (v *Vendor) On(route string, replies ...Reply) {
 	v.byRoute[route] = slices.Clone(replies)
 }
 
-// Requests returns what was sent so far.
+// Requests returns the requests received so far.
 func (v *Vendor) Requests() []Request {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.requests)
 }
 
-// InLine returns those of the requests that no route answers.
+// InLine returns the requests that no route answered.
 func (v *Vendor) InLine() []Request { return v.RequestsOn("") }
 
-// RequestsOn returns those of a route.
+// RequestsOn returns the requests of a route.
 func (v *Vendor) RequestsOn(route string) []Request {
 	return slices.DeleteFunc(v.Requests(), func(r Request) bool { return r.route != route })
 }
@@ -158,7 +155,7 @@ func (v *Vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	case CutHead:
-		panic(http.ErrAbortHandler) // the server's own way to cut a connection
+		panic(http.ErrAbortHandler) // closes the connection
 	case NoFault, StallBody, CutBody, Huge:
 	}
 	w.Header().Set("Content-Type", "application/json")

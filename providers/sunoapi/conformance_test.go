@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
@@ -31,7 +31,7 @@ const (
 	songID     = "8551662c-7b6e-4a5d-9d4c-8f9a1b2c3d4e"
 )
 
-// refusal is an error as the vendor writes it: with HTTP 200.
+// refusal returns an error as the vendor sends it: with HTTP 200.
 func refusal(code int, text string) providertest.Reply {
 	return plain(200, fmt.Sprintf(`{"code":%d,"msg":%s,"data":null}`, code, quote(text)))
 }
@@ -40,7 +40,7 @@ func retried(after time.Duration, reply providertest.Reply) providertest.Row {
 	return providertest.Row{Reply: reply, Kind: mediagate.KindThrottled, RetryAfter: after}
 }
 
-// everyCall are the rows that mean the same for all calls.
+// everyCall returns the rows and those that all calls share.
 func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"401":               {Reply: refusal(401, "no access"), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
@@ -62,7 +62,7 @@ func song(id, rest string) string {
 		`"prompt":"[Verse]\nSnow","modelName":"chirp-v5","title":"Winter","tags":"pop","createTime":1772366400000,"duration":198.44%s}`, id, id, id, rest)
 }
 
-// record is a job as a query shows it.
+// record returns the answer to a query for a job.
 func record(id, rest string) providertest.Reply {
 	return plain(200, fmt.Sprintf(`{"code":200,"msg":"success","data":{"taskId":%q,"parentMusicId":"","param":"{}","type":"GENERATE"%s}}`, id, rest))
 }

@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// Answer is what a vendor answered, of any status.
+// Answer is a vendor's complete answer, of any status.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -21,9 +21,9 @@ type Answer struct {
 	at     time.Time
 }
 
-// Decode reads the body as one JSON object into v. A field of another type
-// than v wants is left zero: an odd field must not hide the id beside it. The
-// Content-Type is not looked at, since vendors are careless with it.
+// Decode reads the body as one JSON object into v. A field whose type differs from v's stays zero,
+// so that one odd field does not hide the id next to it. Decode ignores the Content-Type, because
+// vendors often send a wrong one.
 func (a Answer) Decode(v any) error { return a.decode("{", v) }
 
 // DecodeList is Decode for a body that is one JSON array.
@@ -43,11 +43,11 @@ func (a Answer) decode(begins string, v any) error {
 	return nil
 }
 
-// maxRetryAfter bounds what a vendor may ask us to wait.
+// maxRetryAfter bounds the pause that a vendor may ask for.
 const maxRetryAfter = 5 * time.Minute
 
-// RetryAfter is what the Retry-After header asks for, in either of its forms,
-// or 0.
+// RetryAfter returns the pause that the Retry-After header asks for, as seconds or as a date. It
+// returns 0 if there is none.
 func (a Answer) RetryAfter() time.Duration {
 	value := strings.TrimSpace(a.Header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
@@ -59,8 +59,8 @@ func (a Answer) RetryAfter() time.Duration {
 	return 0
 }
 
-// Encode writes a request's body. Unlike json.Marshal it leaves <, > and & as
-// they are, which vendors read as markers in prompts.
+// Encode writes the body of a request. Unlike json.Marshal, it does not escape <, > and &, which
+// vendors read as markers in prompts.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -71,8 +71,7 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// Text is a JSON string, or a number or boolean as its text. Anything else
-// reads as empty.
+// Text is a JSON string, number or boolean as text. Any other JSON value reads as empty.
 type Text string
 
 // UnmarshalJSON never fails, so that one odd field does not hide the others.
@@ -91,14 +90,14 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxMoment is the year 10000 in milliseconds, which ISO 8601 has no four
-// digits for.
+// maxMoment is the year 10000 in milliseconds. ISO 8601 writes years with four digits.
 const maxMoment = 253402300800000
 
 // maxSeconds is longer than any clip that a vendor makes.
 const maxSeconds = 24 * 3600
 
-// Seconds reads a positive decimal number of seconds, and 0 from anything else.
+// Seconds returns the text as a number of seconds. It returns 0 if the text is no number from 0 to
+// maxSeconds.
 func (t Text) Seconds() float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(string(t)), 64)
 	if err != nil || math.IsNaN(n) || n < 0 || n > maxSeconds {
@@ -107,8 +106,8 @@ func (t Text) Seconds() float64 {
 	return n
 }
 
-// Moment reads a time, as milliseconds since 1970 or as a text, which is in UTC
-// where it does not say so, and writes it in ISO 8601. Anything else is empty.
+// Moment returns the text as a time in ISO 8601, in UTC. It reads milliseconds since 1970 and
+// written times, which are in UTC unless they name a zone. It returns "" for any other text.
 func (t Text) Moment() string {
 	const iso = "2006-01-02T15:04:05.000Z"
 	if ms, err := strconv.ParseInt(string(t), 10, 64); err == nil && ms > 0 && ms < maxMoment {
@@ -122,8 +121,8 @@ func (t Text) Moment() string {
 	return ""
 }
 
-// Prose is the text as clients may see it that people wrote or read: in its lines, and
-// without control characters.
+// Prose returns the text for clients to read, such as lyrics. It keeps line breaks and tabs, and
+// drops other control characters.
 func (t Text) Prose() string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -133,7 +132,7 @@ func (t Text) Prose() string {
 	}, strings.ToValidUTF8(string(t), ""))
 }
 
-// Decimal is the text if it is a plain decimal amount, else empty.
+// Decimal returns the text if it is a plain decimal amount, else "".
 func (t Text) Decimal() string {
 	s := strings.TrimSpace(string(t))
 	if len(s) == 0 || len(s) > 32 || strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 {
@@ -142,7 +141,7 @@ func (t Text) Decimal() string {
 	return s
 }
 
-// Link is the text if it is an absolute http or https URL, else empty.
+// Link returns the text if it is an absolute http or https URL, else "".
 func (t Text) Link() string {
 	s := strings.TrimSpace(string(t))
 	u, err := url.Parse(s)
@@ -152,8 +151,8 @@ func (t Text) Link() string {
 	return s
 }
 
-// ID is the text if it can be an id of a vendor's: 1 to 256 printable ASCII
-// characters without space. Else it is empty.
+// ID returns the text if it can be an id of a vendor, else "". An id has 1 to 256 printable ASCII
+// characters and no spaces.
 func (t Text) ID() string {
 	if len(t) > 256 || strings.ContainsFunc(string(t), func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return ""

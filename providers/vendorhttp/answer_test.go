@@ -113,7 +113,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// What people write keeps its lines and its letters, and nothing that is none.
+// Prose keeps line breaks and letters, and drops control characters.
 func TestProse(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{

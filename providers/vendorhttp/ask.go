@@ -7,26 +7,26 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Said is what an answer says, as its adapter has read it. The zero value is an
-// answer that is not the vendor's own, but of something before it.
+// Said is what an adapter has read in an answer. The zero value is an answer that does not come
+// from the vendor itself, such as the error page of a proxy.
 type Said struct {
-	Own  bool // the answer is the vendor's own
-	Done bool // it holds what was asked for, and no error
+	Own  bool // the vendor itself answered
+	Done bool // the answer holds the result, and no error
 
-	// Of an error:
-	Meaning Meaning // by the adapter's table
-	// Sure: the meaning holds for a call that makes no job, too, such as that
-	// there is no such job. Without it such a call proves no more than what is
-	// said of the account or of the pace.
+	// The fields below describe an error.
+	Meaning Meaning // from the adapter's table
+	// Sure is set if the meaning also holds for calls that make no job, for example because the
+	// vendor says that the job does not exist. If it is not set, an answer to such a call proves
+	// only problems of the account or of the call rate.
 	Sure      bool
-	Code      string // the vendor's, for the logs
-	RequestID string // what its support asks for
-	Text      string // in the vendor's words
+	Code      string // the vendor's code, for the logs
+	RequestID string // the id that the vendor's support asks for
+	Text      string // the vendor's own words
 	Param     string // the field that an error of KindInvalid names
 }
 
-// Ask makes a call and classifies its answer by what it says, which read tells; nil
-// means that the answer is Done. The errors are those of Do and of ErrorOf.
+// Ask makes a call, and read reads its answer. It returns nil if the answer is Done. Its errors are
+// those of Do and of ErrorOf.
 func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Said) error {
 	answer, err := c.Do(ctx, call)
 	if err != nil {
@@ -35,9 +35,10 @@ func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Said) err
 	return c.ErrorOf(call.Effect, answer, read(answer))
 }
 
-// ErrorOf is the error of an answer to a call of this effect; nil means that it is
-// Done. A 5xx proves nothing, nor does what is not the vendor's own: a submission
-// is refused only by a 4xx then, and any other call is asked again.
+// ErrorOf returns the error that an answer means for a call of this effect, or nil if the answer is
+// Done. A 5xx proves nothing, nor does an answer that is not the vendor's own. Such an answer
+// refuses a submission only if its status is a 4xx of RefusalKind. Other calls get KindTransient,
+// so that the caller repeats them.
 func (c *Client) ErrorOf(effect Effect, a Answer, s Said) error {
 	proves := s.Own && a.Status < http.StatusInternalServerError
 	if proves && s.Done {

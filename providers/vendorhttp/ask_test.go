@@ -10,8 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// What an answer means follows from the call's effect, its status and what it
-// says.
+// The meaning of an answer follows from the call's effect, its status and its content.
 func TestErrorOf(t *testing.T) {
 	t.Parallel()
 	own := func(kind mediagate.Kind) Said { return Said{Own: true, Meaning: Meaning{Kind: kind}} }
@@ -64,7 +63,7 @@ func TestErrorOf(t *testing.T) {
 	}
 }
 
-// An error carries what the vendor said, and the field only where that is at fault.
+// An error carries the vendor's words, and the field only if the field is at fault.
 func TestErrorOfCarries(t *testing.T) {
 	t.Parallel()
 	c := open(t, "https://vendor.example.com", Options{})
@@ -84,7 +83,7 @@ func TestErrorOfCarries(t *testing.T) {
 	}
 }
 
-// The client's header goes to the channel's own host only, and gives way to the call's.
+// The client's header goes to the channel's own host only, and the call's header overrides it.
 func TestHeader(t *testing.T) {
 	t.Parallel()
 	got := make(chan http.Header, 1)
@@ -110,7 +109,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// A body that cannot be written makes no call.
+// A body that cannot be written prevents the call.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	c := open(t, "https://vendor.example.com", Options{})

@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Base is a request of the base contract, which all models of no catalog have.
-// Absent fields are left to the vendor.
+// Base is a request of the base contract, which all models without a catalog entry share. The
+// vendor chooses the values of absent fields.
 type Base struct {
 	Prompt      string      `json:"prompt"`
 	ImageURLs   []string    `json:"image_urls"`
@@ -20,9 +20,8 @@ type Base struct {
 	Seed        json.Number `json:"seed"`
 }
 
-// DecodeBase reads a job of the base contract, of whose fields the operation
-// takes the given ones. One result is what a request makes that says nothing of
-// n, so each operation takes that.
+// DecodeBase reads a job of the base contract. fields are those that the operation takes. Every
+// operation also takes n = 1, because a request without n makes one result, too.
 func DecodeBase(job mediagate.Job, fields []string) (Base, error) {
 	var b Base
 	if err := DecodeParams(job.Params, &b, append([]string{"n"}, fields...)...); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// A field that a vendor cannot be told is refused, but for one result, which
-// is what each request makes.
+// A field that the vendor does not support is refused. The exception is n = 1, because each request
+// makes one result.
 func TestDecodeBase(t *testing.T) {
 	t.Parallel()
 	one, several := []string{"prompt"}, []string{"prompt", "n"}
@@ -18,7 +18,7 @@ func TestDecodeBase(t *testing.T) {
 		params string
 		takes  []string
 		n      json.Number
-		refuse string // the field
+		refuse string // the refused field
 	}{
 		"none said":            {`{"prompt":"a"}`, one, "", ""},
 		"one of one":           {`{"prompt":"a","n":1}`, one, "1", ""},

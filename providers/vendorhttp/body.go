@@ -9,41 +9,42 @@ import (
 	"sync"
 )
 
-// Body is what a request carries. The zero value is none.
+// Body is the body of a request. The zero value is no body.
 type Body struct {
 	kind   string // Content-Type
 	bytes  []byte
-	stream io.Reader // in the place of bytes
-	length int64     // of the stream; -1: unknown
-	err    error     // why it cannot be written
+	stream io.Reader // read instead of bytes; nil: bytes is the body
+	length int64     // of the stream; -1 if unknown
+	err    error     // why the body cannot be written
 }
 
 func (b Body) empty() bool { return b.kind == "" }
 
-// JSON is a body of JSON, as Encode writes it. A call whose body cannot be written
-// is not made: that is KindInvalid of a submission, else KindInternal.
+// JSON returns a JSON body, as Encode writes it. If the document cannot be written, no call is
+// made: a submission then fails with KindInvalid, any other call with KindInternal.
 func JSON(document any) Body {
 	text, err := Encode(document)
 	return Body{kind: "application/json", bytes: text, err: err}
 }
 
-// Form is a body of form fields.
+// Form returns a body of form fields.
 func Form(fields url.Values) Body {
 	return Body{kind: "application/x-www-form-urlencoded", bytes: []byte(fields.Encode())}
 }
 
-// Streamed is a body that is read while it is sent, such as a document with
-// files in it. length is -1 where it is unknown. A call with it can be made
-// once; whoever made the reader closes it after the call.
+// Streamed returns a body that is read while it is sent, such as a document with files in it.
+// length is -1 if it is unknown. The body serves one call. The caller closes the reader after the
+// call.
 //
-// Where the reader fails before its end, the request stays incomplete, and no
-// vendor can have acted on it: an error of the reader's own is the call's if
-// it is of KindInvalid, otherwise a submission is KindUnreached.
+// If the reader fails before its end, the request stays incomplete, and no vendor can act on it.
+// The call then returns the reader's error if that is of KindInvalid. Otherwise a submission fails
+// with KindUnreached.
 func Streamed(contentType string, r io.Reader, length int64) Body {
 	return Body{kind: contentType, stream: r, length: length}
 }
 
-// attach puts the body on a request. The outgoing is nil for bytes in memory.
+// attach sets the body of a request. It returns nil for a body in memory. once says that the
+// transport must not send the request again.
 func (b Body) attach(req *http.Request, once bool) *outgoing {
 	if b.empty() {
 		return nil
@@ -58,25 +59,24 @@ func (b Body) attach(req *http.Request, once bool) *outgoing {
 	req.Body, _ = open()
 	req.ContentLength = int64(len(b.bytes))
 	if !once {
-		req.GetBody = open // without it no transport can send the request again
+		req.GetBody = open // lets the transport send the request again
 	}
 	return nil
 }
 
-// outgoing hands a streamed body to the transport, and knows whether the
-// transport has got all of it. Once shut it hands out nothing more, so that a
-// request found incomplete stays so.
+// outgoing gives a streamed body to the transport, and records whether the transport has read all
+// of it. After end it gives out nothing more, so that an incomplete request stays incomplete.
 type outgoing struct {
 	r io.Reader
 
 	mu     sync.Mutex
-	left   int64 // negative: unknown
+	left   int64 // bytes still to come; negative if unknown
 	whole  bool
-	failed error // of the reader
+	failed error // the reader's error
 	shut   bool
 }
 
-// Read never holds the lock while it waits for the reader.
+// Read does not hold the lock while it waits for the reader.
 func (o *outgoing) Read(p []byte) (int, error) {
 	if o.isShut() {
 		return 0, errShut
@@ -92,7 +92,7 @@ func (o *outgoing) Read(p []byte) (int, error) {
 	}
 	switch {
 	case errors.Is(err, io.EOF) && o.left > 0:
-		o.failed = io.ErrUnexpectedEOF // the length was wrong
+		o.failed = io.ErrUnexpectedEOF // the stated length was wrong
 	case err == nil && o.left == 0, errors.Is(err, io.EOF):
 		o.whole = true
 	case err != nil:
@@ -107,11 +107,11 @@ func (o *outgoing) isShut() bool {
 	return o.shut
 }
 
-// Close leaves the reader to whoever made it.
+// Close does nothing: the maker of the reader closes it.
 func (o *outgoing) Close() error { return nil }
 
-// end hands out nothing more. It reports whether the transport got all, and
-// the reader's own error.
+// end stops the body: Read fails from now on. It reports whether the transport has read all of it,
+// and returns the reader's own error.
 func (o *outgoing) end() (whole bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

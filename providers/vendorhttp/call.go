@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Effect is what a call does at the vendor, and so what its failure means.
+// Effect is what a call does at the vendor. It decides what a failure of the call means.
 type Effect int
 
-// The effects. A call must say its own: there is no harmless default.
+// The effects. There is no default: each call must declare its own.
 const (
-	// Reads: harmless to repeat, such as a poll (also by POST), an upload, a
-	// token. Each failure is mediagate.KindTransient.
+	// Reads marks a call that is harmless to repeat, such as a poll (also by POST), an upload or a
+	// request for a token. Each failure is mediagate.KindTransient.
 	Reads Effect = iota + 1
-	// Submits: makes a job. It is sent once, through the send gate, on a
-	// connection of its own. A failure is KindUnreached when the vendor cannot
-	// have a job of it, and KindAmbiguous otherwise.
+	// Submits marks a call that makes a job. It is sent once, through the gate, on its own
+	// connection. A failure is KindUnreached if the vendor cannot have a job of it, else
+	// KindAmbiguous.
 	Submits
-	// Stops: ends a job. It is sent once, on a connection of its own. Each
-	// failure is KindTransient: whether to stop again is the caller's.
+	// Stops marks a call that ends a job. It is sent once, on its own connection. Each failure is
+	// KindTransient: the caller decides whether to repeat the call.
 	Stops
 )
 
-// String is the effect in a word.
+// String returns the effect as a word.
 func (e Effect) String() string {
 	switch e {
 	case Submits:
@@ -35,15 +35,15 @@ func (e Effect) String() string {
 	}
 }
 
-// Call is one request.
+// Call is one request to a vendor.
 type Call struct {
 	Effect     Effect
-	Method     string      // empty: GET, and POST where there is a body
-	Base       string      // scheme, host and prefix; empty: those of the channel
-	Path       string      // appended to the base as it is
-	Header     http.Header // beside those of Config
+	Method     string      // empty: POST if there is a body, else GET
+	Base       string      // scheme, host and prefix; empty: the channel's
+	Path       string      // appended to the base unchanged
+	Header     http.Header // in addition to the header of Config
 	Body       Body
-	SendBefore time.Time // the first byte of a submission is written before this; zero: no bound
+	SendBefore time.Time // deadline for the first byte of a submission; zero: none
 	Limits     Limits
 }
 
@@ -54,19 +54,19 @@ func (c Call) method() string {
 	return cmp.Or(c.Method, http.MethodPost)
 }
 
-// once says that the call is sent at most once.
+// once reports whether the call must be sent at most once.
 func (c Call) once() bool { return c.Effect != Reads }
 
-// Limits bound one call. What is zero is the default for the call's effect.
+// Limits bound one call. A zero field means the default for the call's effect.
 type Limits struct {
 	Header time.Duration // from the written request to the head of the answer
 	Total  time.Duration // of the whole call; of a stream until it is closed
-	Stall  time.Duration // of a stream: how long no byte may come
+	Stall  time.Duration // of a stream: the longest pause between bytes
 	Bytes  int64         // of the answer's body
 }
 
-// The defaults. A submission answers within its description's time, which its
-// adapter gives as Total; its head may take all of that.
+// The default limits. An adapter gives a submission the Submit time of its Operation as Total. The
+// head of the answer may take all of that time.
 const (
 	defaultBytes       = 1 << 20
 	defaultSubmitTotal = 30 * time.Second
@@ -75,7 +75,7 @@ const (
 	defaultStall       = 30 * time.Second
 )
 
-// limits are those of a call, none above what the process allows.
+// limits returns the limits of a call. None exceeds the limit of the process.
 func (c *Client) limits(call Call) Limits {
 	l, most := call.Limits, c.opt.Timeouts
 	if call.Effect == Submits {
@@ -93,7 +93,7 @@ func (c *Client) limits(call Call) Limits {
 	return l
 }
 
-// atMost is v, or most where that is given and less.
+// atMost returns the lesser of v and most. most = 0 means no limit.
 func atMost[T int64 | time.Duration](v, most T) T {
 	if most > 0 {
 		return min(v, most)

@@ -15,12 +15,11 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// MaxText is the number of characters that is kept of a vendor's text.
+// MaxText is the number of characters kept of a vendor's text.
 const MaxText = 300
 
-// hidden stands for what was taken out. While the patterns work it is one
-// character of no meaning, so that an address with a secret in it is still
-// seen as one address.
+// hidden replaces what clean takes out. While clean runs, the one character mark takes its place.
+// So an address with a secret inside still matches as one address.
 const (
 	hidden = "[hidden]"
 	mark   = "\uE000"
@@ -29,7 +28,7 @@ const (
 var (
 	urlPattern = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,15}://[^\s"'<>）)\]}，。]*`)
 	jwtPattern = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){0,2}`)
-	// "Bearer x", "api_key=x", "token: x" and the like.
+	// namedPattern matches "Bearer x", "api_key=x", "token: x" and the like.
 	namedPattern = regexp.MustCompile(`(?i)\b(bearer|basic|token|(?:api|access|secret)[-_ ]?key(?:[-_ ]?id)?|password|signature)(["']?\s*[:=]\s*["']?|\s+)[^\s"',;]{6,}`)
 	keyPattern   = regexp.MustCompile(`\b(?:sk|ak|pk|mgk|whsec)[-_][A-Za-z0-9_+/=-]{6,}`)
 	longPattern  = regexp.MustCompile(`[A-Za-z0-9_+/=-]{20,}`)
@@ -38,7 +37,7 @@ var (
 	hostPattern  = regexp.MustCompile(`(?i)\b(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}\.?(?::\d{1,5}\b)?|\blocalhost\b(?::\d{1,5}\b)?`)
 )
 
-// cleaner takes out of a text what neither clients nor logs may see.
+// cleaner takes secrets, addresses and host names out of texts for clients and logs.
 type cleaner struct {
 	secrets []string // longest first
 	hosts   []string
@@ -53,7 +52,7 @@ func newCleaner(base string, secrets []mediagate.Secret) *cleaner {
 			c.secrets = append(c.secrets, s, url.QueryEscape(s))
 		}
 	}
-	// One secret may be the beginning of another.
+	// The longest comes first, because one secret may be the beginning of another.
 	slices.SortFunc(c.secrets, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
@@ -61,7 +60,7 @@ func newCleaner(base string, secrets []mediagate.Secret) *cleaner {
 	return c.at(base)
 }
 
-// at is a cleaner that knows the host of another base URL too.
+// at returns a cleaner that also hides the host of another base URL.
 func (c *cleaner) at(base string) *cleaner {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
@@ -70,13 +69,12 @@ func (c *cleaner) at(base string) *cleaner {
 	return &cleaner{secrets: c.secrets, hosts: append(slices.Clone(c.hosts), u.Host, u.Hostname())}
 }
 
-// Clean makes a vendor's text fit for clients and logs: secrets, tokens,
-// addresses and host names are taken out, control characters become spaces,
-// and it ends after MaxText characters.
+// Clean makes a vendor's text fit for clients and logs. It hides secrets, tokens, addresses and
+// host names, turns control characters into spaces, and keeps at most MaxText characters.
 func (c *Client) Clean(text string) string { return c.cleaner.Load().clean(text) }
 
-// English is the text, and empty when it is mostly written in an East Asian
-// script: clients are promised English.
+// English returns the text, or "" if most of it is written in an East Asian script. The API
+// promises messages in English.
 func English(text string) string {
 	var latin, other int
 	for _, r := range text {
@@ -87,14 +85,14 @@ func English(text string) string {
 			latin++
 		}
 	}
-	if 2*other > latin { // a word of it takes fewer letters
+	if 2*other > latin { // an East Asian word has fewer letters
 		return ""
 	}
 	return text
 }
 
-// ID is the text if it can be an id of a vendor's and holds no secret, else
-// empty. Ids are long and random, which Clean would take for keys.
+// ID returns the text if it can be an id of a vendor and contains no secret, else "". Clean would
+// hide ids, because they are long and random like keys.
 func (c *Client) ID(text Text) string {
 	id := text.ID()
 	for _, s := range c.cleaner.Load().secrets {
@@ -112,8 +110,8 @@ func (c *cleaner) clean(text string) string {
 	for _, s := range c.secrets {
 		text = strings.ReplaceAll(text, s, mark)
 	}
-	// Our own secrets are out, so none can be cut in half here. The patterns
-	// need not see what will not be shown.
+	// All of our own secrets are hidden by now, so this cut cannot halve one. The rest of the text
+	// is never shown, so the patterns do not need it.
 	if len(text) > 16*MaxText {
 		text = strings.ToValidUTF8(text[:16*MaxText], "")
 	}
@@ -135,8 +133,8 @@ func (c *cleaner) clean(text string) string {
 	return text
 }
 
-// hideNamed keeps the name of the secret. After a mere space only something
-// that looks like a token is hidden, so that "token is invalid" stays.
+// hideNamed hides a value and keeps its name. If only a space separates them, it hides the value
+// only if it looks like a token, so that "token is invalid" stays.
 func hideNamed(s string) string {
 	m := namedPattern.FindStringSubmatch(s)
 	if value := s[len(m[1])+len(m[2]):]; strings.TrimSpace(m[2]) == "" && !strings.ContainsAny(value, "0123456789_.") {
@@ -145,7 +143,7 @@ func hideNamed(s string) string {
 	return m[1] + m[2] + mark
 }
 
-// hideLong hides ids, keys and hashes; a long word has no digits.
+// hideLong hides ids, keys and hashes. A long ordinary word has no digits and stays.
 func hideLong(s string) string {
 	if strings.ContainsAny(s, "0123456789") || len(s) >= 40 {
 		return mark
@@ -164,14 +162,16 @@ func hideIP6(s string) string {
 	return s
 }
 
-// hideHost hides a dotted name that ends in a real top-level domain or in one
-// of those used inside networks; "input.prompt" and "v2.6" stay.
+// hideHost hides a dotted name that ends in a public top-level domain, or in one that is common
+// inside networks. "input.prompt" and "v2.6" stay.
 func hideHost(s string) string {
 	host, _, hasPort := strings.Cut(s, ":")
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	last := host[strings.LastIndex(host, ".")+1:]
 	_, icann := publicsuffix.PublicSuffix(host)
-	private := slices.Contains([]string{"localhost", "local", "internal", "intranet", "lan", "home", "corp", "svc", "test"}, last)
+	private := slices.Contains([]string{
+		"localhost", "local", "internal", "intranet", "lan", "home", "corp", "svc", "test",
+	}, last)
 	if icann || private || hasPort {
 		return mark
 	}

@@ -83,8 +83,7 @@ func TestCleanCapsLength(t *testing.T) {
 	}
 }
 
-// Whatever surrounds it, a secret never survives, and the text is bounded and
-// of one line.
+// A secret never survives, whatever surrounds it. The text stays within its limit and on one line.
 func TestCleanNeverLeaks(t *testing.T) {
 	t.Parallel()
 	const secret = "Zq8#s3cret/Key=="
@@ -104,14 +103,13 @@ func TestCleanNeverLeaks(t *testing.T) {
 	})
 }
 
-// A secret that was fetched is hidden like those of the channel, and the latest
-// are remembered.
+// Fetched secrets are hidden like those of the channel, and the latest are remembered.
 func TestHide(t *testing.T) {
 	t.Parallel()
 	c := open(t, "https://api.vendor.example", Options{})
 	for i := range maxFetched {
 		c.Hide(mediagate.NewSecret("swordfish" + strings.Repeat("x", i)))
-		c.Hide(mediagate.NewSecret("swordfish")) // as a token that is used again
+		c.Hide(mediagate.NewSecret("swordfish")) // a token that is used again
 	}
 	if got, want := c.Clean("no swordfish, no sk-secret-1"), "no [hidden], no [hidden]"; got != want {
 		t.Errorf("%q, want %q", got, want)

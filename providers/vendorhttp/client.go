@@ -21,9 +21,9 @@ import (
 
 // Config is what an adapter decides about its calls.
 type Config struct {
-	BaseURL string             // scheme, host and prefix, as Settings.BaseURL returns it
-	Header  http.Header        // of each call to BaseURL, such as the one with the key
-	Secrets []mediagate.Secret // never to appear in any text
+	BaseURL string             // scheme, host and prefix, as Settings.BaseURL returns them
+	Header  http.Header        // of each call to BaseURL, such as the header with the key
+	Secrets []mediagate.Secret // hidden in all texts
 }
 
 // Client makes the calls of one channel. It is safe for concurrent use.
@@ -39,11 +39,11 @@ type Client struct {
 	secrets []mediagate.Secret
 
 	hiding  sync.Mutex
-	fetched []mediagate.Secret // the latest last
+	fetched []mediagate.Secret // secrets given to Hide, oldest first
 	cleaner atomic.Pointer[cleaner]
 }
 
-// New makes a client; it opens no connection.
+// New returns a client for one channel. It opens no connection.
 func New(cfg Config, opt Options) *Client {
 	c := &Client{
 		base:    cfg.BaseURL,
@@ -79,8 +79,8 @@ func New(cfg Config, opt Options) *Client {
 	return c
 }
 
-// transport speaks HTTP/1.1 only: HTTP/2 replays requests that it believes
-// unprocessed.
+// transport returns a transport for HTTP/1.1 only. HTTP/2 would resend a request if it believes
+// that the server has not processed it.
 func (c *Client) transport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -93,9 +93,9 @@ func (c *Client) transport() *http.Transport {
 	}
 }
 
-// through makes the client of one call that is sent once, whose one
-// connection runs through the gate. A tunnel of a proxy is made before the gate: the
-// proxy's own words are no part of the request.
+// through returns the HTTP client for one call that must be sent once. The single connection of
+// this client goes through the gate. A proxy's tunnel is set up before the gate, because its bytes
+// are not part of the request.
 func (c *Client) through(g *gate, secure bool) *http.Client {
 	dialer := gatedDialer{gate: g, dial: c.dial, tls: c.tls, time: c.opt.Timeouts.TLS}
 	t := c.transport()
@@ -103,20 +103,20 @@ func (c *Client) through(g *gate, secure bool) *http.Client {
 	case c.opt.Proxy == nil:
 	case secure:
 		dialer.dial = c.tunnel
-	default: // the proxy gets the request itself
+	default: // for http, the proxy gets the request itself
 		t.Proxy = http.ProxyURL(c.opt.Proxy)
 	}
 	t.DialContext, t.DialTLSContext = dialer.Plain, dialer.TLS
-	t.DisableKeepAlives = true // see the package comment
+	t.DisableKeepAlives = true // the package comment says why
 	return &http.Client{Transport: unled{t}, CheckRedirect: noRedirect}
 }
 
-// unled hides where answers lead to from http.Client. It follows nothing, but
-// would turn the host into ASCII first, which takes many seconds for the
-// longest.
+// unled moves the Location header to ledTo, to hide it from http.Client. The client follows no
+// redirect, but it would still convert the host to ASCII, which takes many seconds for a very long
+// host.
 type unled struct{ *http.Transport }
 
-// ledTo is the header in which unled hands it on.
+// ledTo is the header in which unled passes the Location on.
 const ledTo = "X-Mediagate-Location"
 
 func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -128,16 +128,17 @@ func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// maxHead bounds the head of an answer.
+// maxHead bounds the head of an answer, in bytes.
 const maxHead = 64 << 10
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.reads.CloseIdleConnections() }
 
-// Hide takes a secret out of all texts from now on that was no credential of the
-// channel's but fetched with one, such as a token. The latest are remembered.
+// Hide adds a secret that Clean hides from now on. It is for secrets that are not credentials of
+// the channel but were fetched with them, such as tokens. Hide remembers the latest maxFetched of
+// them.
 func (c *Client) Hide(secret mediagate.Secret) {
 	c.hiding.Lock()
 	defer c.hiding.Unlock()
@@ -149,14 +150,14 @@ func (c *Client) Hide(secret mediagate.Secret) {
 	c.cleaner.Store(newCleaner(c.base, slices.Concat(c.secrets, c.fetched)))
 }
 
-// maxFetched is more than there are calls under way with a secret of their own.
+// maxFetched exceeds the number of running calls that use a fetched secret.
 const maxFetched = 64
 
-// Now is the clock that the client was given.
+// Now returns the time of the client's clock.
 func (c *Client) Now() time.Time { return c.now() }
 
-// Do makes a call and reads its answer whole, whatever its status. An error
-// is a *mediagate.Error; Effect says of which kinds.
+// Do makes a call and reads the whole answer, whatever its status. An error is a *mediagate.Error;
+// Effect documents the kinds.
 func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 	s, err := c.Stream(ctx, call)
 	if err != nil {
@@ -165,9 +166,8 @@ func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 	return s.Whole(c.limits(call).Bytes)
 }
 
-// Stream makes a call and returns as soon as the head of its answer is there,
-// whatever its status. An error is as with Do, also one of the stream's
-// reader.
+// Stream makes a call and returns when the head of the answer has arrived, whatever the status. Its
+// errors, and those of the stream's reader, are like Do's.
 func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
 	if call.Body.err != nil {
 		kind := mediagate.KindInternal
@@ -200,18 +200,18 @@ func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
 	}, nil
 }
 
-// Stream is an answer that is read while it arrives. It must be closed.
+// Stream is an answer that is read while it arrives. The caller must close Body.
 type Stream struct {
 	Status   int
 	Header   http.Header
-	Location string        // where the answer leads, which is not followed
+	Location string        // the answer's redirect, which is not followed
 	Body     io.ReadCloser // its errors are those of the call
 	at       time.Time
 }
 
-// Whole reads the rest of the stream and closes it. A rest of more than limit
-// bytes is an error as of a longer answer: a stream may be long for its files,
-// which is no reason to keep as much of an error in memory.
+// Whole reads the rest of the stream and closes it. If the rest is longer than limit bytes, it
+// fails as for an answer that is too long. A call may permit a long stream because of the files in
+// it; limit keeps an error answer from taking as much memory.
 func (s *Stream) Whole(limit int64) (Answer, error) {
 	if b, ok := s.Body.(*streamBody); ok {
 		b.left = min(b.left, limit)
@@ -226,7 +226,7 @@ func (s *Stream) Whole(limit int64) (Answer, error) {
 	return Answer{Status: s.Status, Header: s.Header, Body: body, at: s.at}, nil
 }
 
-// Length is that of the body as its head states it, -1 when unknown.
+// Length returns the length of the body as the answer's head states it, or -1 if unknown.
 func (s *Stream) Length() int64 {
 	if b, ok := s.Body.(*streamBody); ok {
 		return b.length
@@ -254,11 +254,11 @@ func failed(kind mediagate.Kind, message string, cause error) error {
 	return &mediagate.Error{Kind: kind, Code: string(failureCodes[kind]), Message: message, Err: cause}
 }
 
-// cause keeps of a transport error what may be logged: its cleaned text, and
-// whether the caller's own context ended it.
+// cause returns the loggable part of a transport error: its cleaned text, and whether the caller's
+// context ended the call.
 func (x *exchange) cause(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // its text repeats the address
+		err = u.Err // the text of a url.Error repeats the address
 	}
 	text := x.cleaner.clean(err.Error())
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
@@ -269,9 +269,9 @@ func (x *exchange) cause(err error) error {
 	return errors.New(text)
 }
 
-// BeforeSubmission is the error of a read that a submission needed, such as a
-// token or an upload: nothing was submitted, so what is unclear about the
-// read is clear about the job.
+// BeforeSubmission turns KindTransient into KindUnreached. It is for the error of a read that
+// precedes a submission, such as a token or an upload. Whatever happened to the read, nothing was
+// submitted.
 func BeforeSubmission(err error) error {
 	e, ok := errors.AsType[*mediagate.Error](err)
 	if !ok || e.Kind != mediagate.KindTransient {

@@ -26,9 +26,8 @@ func open(t *testing.T, base string, opt Options) *Client {
 	return c
 }
 
-// D4: the time is judged when the transport asks for the body. A raw listener
-// proves that nothing of the head was written before that, however long the
-// dialing took.
+// D4: the gate checks the deadline when the transport writes. A raw listener proves that no byte of
+// the head arrives after the deadline, however long dialing took.
 func TestGateHoldsBackEveryByte(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
@@ -49,7 +48,7 @@ func TestGateHoldsBackEveryByte(t *testing.T) {
 		received <- b
 	}()
 
-	// In time when the call begins, late once it is connected.
+	// The call begins in time, but is late when the connection is open.
 	before := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var asked atomic.Int32
 	now := func() time.Time {
@@ -71,8 +70,7 @@ func TestGateHoldsBackEveryByte(t *testing.T) {
 	}
 }
 
-// A transport that still holds the request after the call was given up can
-// no longer send it.
+// After a call has ended, a transport that still holds the request can no longer send it.
 func TestGateStaysShut(t *testing.T) {
 	t.Parallel()
 	g := &gate{now: time.Now}
@@ -80,7 +78,7 @@ func TestGateStaysShut(t *testing.T) {
 		t.Error("a gate that nothing passed counts as opened")
 	}
 	if err := g.pass(); !errors.Is(err, errShut) {
-		t.Errorf("pass after shut: %v", err)
+		t.Errorf("pass after shut: %v, want errShut", err)
 	}
 
 	g = &gate{now: time.Now}
@@ -92,8 +90,7 @@ func TestGateStaysShut(t *testing.T) {
 	}
 }
 
-// Once opened, the gate lets the rest of the request pass: half of it would
-// be worse than a late one.
+// An open gate lets the rest of the request pass: half a request would be worse than a late one.
 func TestGateIsJudgedOnce(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -119,7 +116,7 @@ func TestGateIsJudgedOnce(t *testing.T) {
 	}
 }
 
-// Over TLS the handshake may run, the request may not.
+// Over TLS, the gate lets the handshake pass and stops the request.
 func TestGateHoldsBackOverTLS(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -181,14 +178,14 @@ func TestAnswerCap(t *testing.T) {
 	}
 }
 
-// Neither kind of call follows a redirect: it would carry credentials to
-// wherever it points. Nor is the place looked at: to turn the longest host into
-// ASCII takes http.Client many seconds.
+// No call follows a redirect, which would carry credentials to another host. The client does not
+// parse the Location either: http.Client would take many seconds to turn the longest host into
+// ASCII.
 func TestRedirectsAreAnswers(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	var host strings.Builder
-	for i := range 20_000 { // no two alike
+	for i := range 20_000 { // no two runes alike
 		host.WriteRune(rune(0x4e00 + i*7919%20_000))
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,7 +215,7 @@ func TestRedirectsAreAnswers(t *testing.T) {
 	}
 }
 
-// Who wants to follow is told where an answer leads, as it was written.
+// Stream.Location is the unchanged Location of an answer.
 func TestStreamTellsItsLocation(t *testing.T) {
 	t.Parallel()
 	const to = "https://files.example.com/a?b=c"
@@ -245,7 +242,7 @@ func TestStreamTellsItsLocation(t *testing.T) {
 	}
 }
 
-// HTTP/2 replays requests that it believes unprocessed.
+// The client never uses HTTP/2, which resends requests that the server seems not to have processed.
 func TestOnlyHTTP1(t *testing.T) {
 	t.Parallel()
 	var proto atomic.Value
@@ -268,7 +265,7 @@ func TestOnlyHTTP1(t *testing.T) {
 	}
 }
 
-// Who watches is told once of each call, with its status or its failure.
+// Watch hears once of each call, with its status or its error.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -313,7 +310,7 @@ func TestWatch(t *testing.T) {
 				t.Fatalf("the call: %v", err)
 			}
 			if len(ends) != 1 || ends[0].effect != c.call.Effect || ends[0].status != c.status || !errors.Is(ends[0].err, err) {
-				t.Errorf("told of %+v, the call returned %v", ends, err)
+				t.Errorf("Watch heard %+v, the call returned %v", ends, err)
 			}
 		})
 	}

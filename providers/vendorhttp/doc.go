@@ -1,24 +1,20 @@
-// Package vendorhttp is the one way in which adapters speak HTTP to vendors.
+// Package vendorhttp makes all HTTP calls from adapters to vendors.
 //
-// It owns what all vendors have in common: the bounds of a call, the proof of
-// whether a submission left this process, and the cleaning of vendor text
-// before anyone reads it. It knows no vendor: codes and status words are the
-// adapters' tables.
+// It owns what all vendors have in common: the limits of a call, the proof of whether a submission
+// left this process, and the cleaning of the vendor's text before clients or logs see it. It knows
+// no vendor: error codes and status words are tables of the adapters.
 //
-// A call says its effect, since what a failure means follows from it. A read
-// may always be repeated, so each failure is mediagate.KindTransient. A
-// submission that fails is KindUnreached when the vendor cannot have a job of
-// it, since not one byte was written or a streamed body broke off, and
-// KindAmbiguous in every other case, also in the middle of its answer.
-// Submissions, and calls that stop a job, therefore go out on a fresh
-// HTTP/1.1 connection each: nothing is replayed by the transport, and a
-// connection that the vendor closed while idle cannot make a submission
-// ambiguous.
+// Each call declares its Effect, which decides what a failure of the call means. A read may always
+// be repeated, so each failure is mediagate.KindTransient. A failed submission is KindUnreached if
+// the vendor cannot have a job of it, because no byte of the request was written or a streamed body
+// broke off. It is KindAmbiguous in every other case, also if the answer breaks off in the middle.
 //
-// Client.Ask makes a call and classifies its answer, by the effect and by what the
-// adapter reads in it (Said). So what an answer proves is decided here, once for
-// all vendors.
+// Submissions, and calls that stop a job, therefore use a fresh HTTP/1.1 connection each. So the
+// transport cannot send a request twice, and a connection that the vendor closed while it was idle
+// cannot make a submission ambiguous.
 //
-// It imports the root package and nothing else of this module; Echo and
-// Temporal are unknown here.
+// Client.Ask makes a call and classifies its answer by the effect and by what the adapter reads in
+// the answer (Said). So this package decides once for all vendors what an answer proves.
+//
+// It imports the root package and nothing else of this module, neither Echo nor Temporal.
 package vendorhttp

@@ -20,8 +20,7 @@ var (
 	errLong     = errors.New("the answer is longer than it may be")
 )
 
-// exchange is one call under way, from its first byte to the end of its
-// answer.
+// exchange is one running call, from the first byte of the request to the end of the answer.
 type exchange struct {
 	client  *Client
 	call    Call
@@ -32,9 +31,9 @@ type exchange struct {
 	cancel  context.CancelCauseFunc
 	done    context.CancelFunc
 
-	answered bool // the head of the answer is there
+	answered bool // the head of the answer has arrived
 	status   int
-	err      error // why it failed
+	err      error // why the call failed
 	ended    func(status int, err error)
 }
 
@@ -54,7 +53,7 @@ func (c *Client) exchange(ctx context.Context, call Call) (*exchange, context.Co
 	return x, ctx
 }
 
-// end frees what the exchange holds.
+// end releases what the exchange holds, and reports the end of the call to Options.Watch.
 func (x *exchange) end() {
 	if x.ended != nil {
 		x.ended(x.status, x.err)
@@ -94,7 +93,7 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	return resp, err
 }
 
-// headLimit runs from the written request to the head of the answer.
+// headLimit bounds the time from the written request to the head of the answer.
 type headLimit struct {
 	limit  time.Duration
 	expire func()
@@ -111,7 +110,7 @@ func (h *headLimit) start() {
 	case h.over:
 	case h.timer == nil:
 		h.timer = time.AfterFunc(h.limit, h.expire)
-	default: // the transport sent a read again
+	default: // the transport has sent a read again
 		h.timer.Reset(h.limit)
 	}
 }
@@ -125,7 +124,7 @@ func (h *headLimit) stop() {
 	}
 }
 
-// failure judges an error by the call's effect and by how far it came.
+// failure classifies an error by the call's effect and by how far the call had come.
 func (x *exchange) failure(err error) error {
 	x.err = x.judge(err)
 	return x.err
@@ -166,7 +165,7 @@ func (x *exchange) shut() {
 	}
 }
 
-// streamBody reads an answer within its bounds.
+// streamBody reads an answer within the limits of its call.
 type streamBody struct {
 	x      *exchange
 	body   io.ReadCloser
@@ -180,7 +179,7 @@ func (s *streamBody) Read(p []byte) (int, error) {
 		return 0, s.err
 	}
 	if int64(len(p)) > s.left {
-		p = p[:s.left+1] // one more than allowed, to see the end
+		p = p[:s.left+1] // one byte more than permitted, to notice a longer answer
 	}
 	stall := time.AfterFunc(s.x.limits.Stall, func() { s.x.cancel(errStalled) })
 	n, err := s.body.Read(p)
@@ -199,7 +198,7 @@ func (s *streamBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the call, also in the middle of its answer.
+// Close ends the call, even if the answer has not been read to its end.
 func (s *streamBody) Close() error {
 	s.x.shut()
 	err := s.body.Close()

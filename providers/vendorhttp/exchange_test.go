@@ -20,21 +20,21 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// seen is what a server got.
+// seen is a request as the server received it.
 type seen struct {
 	Method, Path, Type, Accept, Body string
 	Length                           int64
 	Close                            bool
 }
 
-// echo is a server that tells what it got.
+// echo starts a server that reports the requests it receives.
 func echo(t *testing.T) (address string, got <-chan seen) {
 	t.Helper()
 	requests := make(chan seen, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // cut off: no request
+			return // the request was cut off
 		}
 		requests <- seen{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), r.Header.Get("Accept"), string(body), r.ContentLength, r.Close}
 		_, _ = io.WriteString(w, "{}")
@@ -86,8 +86,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A call may go to another host than the channel's; that host is as little to
-// be named as the other.
+// A call may go to another host than the channel's. Errors must not name that host either.
 func TestOtherHost(t *testing.T) {
 	t.Parallel()
 	address, got := echo(t)
@@ -96,7 +95,7 @@ func TestOtherHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := <-got; r.Path != "/token" {
-		t.Errorf("asked for %s", r.Path)
+		t.Errorf("the path is %s, want /token", r.Path)
 	}
 	_, err := c.Do(t.Context(), Call{Effect: Reads, Base: "http://oauth-gw:1", Path: "/token"})
 	if !mediagate.Is(err, mediagate.KindTransient) || strings.Contains(err.Error(), "oauth-gw") {
@@ -118,7 +117,7 @@ func TestEffectIsDemanded(t *testing.T) {
 	}
 }
 
-// What a lost answer means follows from the effect.
+// The meaning of a lost answer follows from the effect.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -144,20 +143,20 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// Before a vendor has read a byte it cannot have a job.
+// A vendor that has read no byte cannot have a job.
 func TestUnreached(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	stranger := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
 	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
-	stranger.StartTLS() // with a certificate that nobody trusts
+	stranger.StartTLS() // with an untrusted certificate
 	t.Cleanup(stranger.Close)
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for name, address := range map[string]string{
 		"refused connection": closed.URL,
 		"untrusted":          stranger.URL,
-		// A label of 64 characters can be no host: the resolver says so itself.
+		// A label of 64 characters is no valid host, so the resolver rejects it by itself.
 		"no such host": "http://" + strings.Repeat("a", 64) + ".example.com",
 	} {
 		for effect, kind := range map[Effect]mediagate.Kind{Submits: mediagate.KindUnreached, Stops: mediagate.KindTransient, Reads: mediagate.KindTransient} {
@@ -168,12 +167,12 @@ func TestUnreached(t *testing.T) {
 		}
 	}
 	if n := calls.Load(); n != 0 {
-		t.Errorf("%d requests were sent to a vendor that nobody vouches for", n)
+		t.Errorf("%d requests were sent to a vendor without a trusted certificate", n)
 	}
 }
 
-// Whether it is noticed before the first byte that the vendor hangs up is a matter of
-// luck; what is claimed must be true.
+// The client may or may not notice before the first byte that the vendor hung up. In both cases the
+// error must be true: KindUnreached only if no byte arrived.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
@@ -201,7 +200,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// A streamed body that breaks off leaves a request that nobody can act on.
+// A streamed body that breaks off leaves an incomplete request, which no vendor can act on.
 func TestBodyThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	image := &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Message: "image_urls[0] is too large"}
@@ -236,7 +235,7 @@ func TestBodyThatBreaksOff(t *testing.T) {
 	}
 }
 
-// Nothing more is handed out once the call was judged.
+// After end, outgoing gives out nothing more.
 func TestOutgoingStaysShut(t *testing.T) {
 	t.Parallel()
 	reader, writer := io.Pipe()
@@ -246,7 +245,7 @@ func TestOutgoingStaysShut(t *testing.T) {
 		_, err := out.Read(make([]byte, 10))
 		read <- err
 	}()
-	if _, err := writer.Write([]byte("a")); err != nil { // the reader is waiting
+	if _, err := writer.Write([]byte("a")); err != nil { // Read waits for this
 		t.Fatal(err)
 	}
 	if err := <-read; err != nil {
@@ -274,7 +273,8 @@ func TestHeadLimit(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	// The last two limits count from before the connection, which a busy machine makes late.
+	// The last two limits include the time to connect. They are long because a busy machine
+	// connects late.
 	for name, tc := range map[string]struct {
 		opt    Options
 		limits Limits
@@ -294,7 +294,7 @@ func TestHeadLimit(t *testing.T) {
 				t.Errorf("Do: %v, want %v", err, tc.kind)
 			}
 			if errors.Is(err, context.Canceled) {
-				t.Errorf("an own limit reads as if the caller had left: %v", err)
+				t.Errorf("a limit of our own looks like the caller's cancellation: %v", err)
 			}
 		})
 	}
@@ -326,7 +326,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// Of a stream that may be long for its files little is kept as a whole.
+// Whole fails if the rest is longer than its limit, even if the stream itself may be longer.
 func TestWholeIsBounded(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -346,7 +346,7 @@ func TestWholeIsBounded(t *testing.T) {
 	}
 }
 
-// An answer that breaks in its middle leaves a submission in doubt.
+// An answer that breaks off in the middle leaves a submission ambiguous.
 func TestBrokenStreams(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -12,14 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// Extract reads a JSON document that holds files, and keeps none of them in
-// memory: each text that is a member of the name goes to take while it
-// arrives, and stands in the returned document as what take returns, which
-// must need no escapes. The rest of the document is bounded by limit bytes.
-// The document is not judged: who decodes it will.
+// Extract reads a JSON document that holds files, without keeping the files in memory. It streams
+// each string member with the given name to take. The returned document has the result of take in
+// its place, which must not need escapes. The rest of the document is at most limit bytes. Extract
+// does not validate the document; the decoder does that later.
 //
-// Errors are those of r and of take, as they are; io.ErrUnexpectedEOF for a
-// document that ends within a text.
+// Extract returns the errors of r and of take unchanged. It returns io.ErrUnexpectedEOF if the
+// document ends within a string.
 func Extract(r io.Reader, name string, limit int64, take func(text io.Reader) (string, error)) ([]byte, error) {
 	x := NewExtractor(r, name, limit)
 	for {
@@ -38,29 +37,29 @@ func Extract(r io.Reader, name string, limit int64, take func(text io.Reader) (s
 	}
 }
 
-// Extractor is Extract for who reads the texts one after the other, and perhaps
-// not all of them.
+// Extractor does the work of Extract step by step, for callers that may not need all of the
+// strings.
 type Extractor struct {
 	in    *bufio.Reader
 	name  string
 	limit int64
 	out   bytes.Buffer
 
-	last    byte   // that is no space, outside of texts
-	text    string // the last one, as written
-	key     string // the last text that was a name
-	open    []byte // what ends the objects and arrays that have begun
+	last    byte   // the last character outside of strings that is no space
+	text    string // the last string, as written
+	key     string // the last string that was a member's name
+	open    []byte // closing brackets of the open objects and arrays
 	handed  *textReader
-	instead string // of what was handed out
+	instead string // replaces the string that was handed out
 }
 
-// NewExtractor makes one of Extract's arguments.
+// NewExtractor returns an Extractor. Its arguments are those of Extract.
 func NewExtractor(r io.Reader, name string, limit int64) *Extractor {
 	return &Extractor{in: bufio.NewReaderSize(r, 64<<10), name: name, limit: limit}
 }
 
-// Next is the next text of the name; what was not read of the one before is
-// skipped. io.EOF says that the document has ended.
+// Next returns the next string member with the name. It first skips the unread rest of the previous
+// one. It returns io.EOF at the end of the document.
 func (x *Extractor) Next() (io.Reader, error) {
 	if err := x.settle(); err != nil {
 		return nil, err
@@ -85,15 +84,15 @@ func (x *Extractor) Next() (io.Reader, error) {
 	}
 }
 
-// Replace says what stands in the document for the text that Next returned
-// last, which must need no escapes. It is empty otherwise.
+// Replace sets the text that replaces the string last returned by Next. It must not need escapes.
+// The default is "".
 func (x *Extractor) Replace(instead string) { x.instead = instead }
 
-// Document is what has been read of the document beside the texts. It is whole
-// after Next has returned io.EOF.
+// Document returns the document as read so far, without the extracted strings. It is complete after
+// Next has returned io.EOF.
 func (x *Extractor) Document() []byte { return x.out.Bytes() }
 
-// Cut is a document that ends with the text that Next returned last.
+// Cut returns the document up to the string last returned by Next, with all open brackets closed.
 func (x *Extractor) Cut() []byte {
 	cut := slices.Concat(x.out.Bytes(), []byte(strconv.Quote(x.instead)))
 	for _, end := range slices.Backward(x.open) {
@@ -102,7 +101,7 @@ func (x *Extractor) Cut() []byte {
 	return cut
 }
 
-// settle ends the text that was handed out.
+// settle reads the handed-out string to its end and writes its replacement.
 func (x *Extractor) settle() error {
 	if x.handed == nil {
 		return nil
@@ -115,7 +114,7 @@ func (x *Extractor) settle() error {
 	return err
 }
 
-// copyMark keeps a character outside of texts.
+// copyMark copies a character outside of strings.
 func (x *Extractor) copyMark(c byte) error {
 	switch c {
 	case ':':
@@ -141,7 +140,7 @@ func (x *Extractor) keep(p ...byte) error {
 	return nil
 }
 
-// copyText keeps a text, whose first quote has been read.
+// copyText copies a string whose first quote has been read.
 func (x *Extractor) copyText() error {
 	if err := x.keep('"'); err != nil {
 		return err
@@ -174,10 +173,10 @@ func unexpected(err error) error {
 	return err
 }
 
-// textReader reads the characters of a JSON text up to its last quote.
+// textReader reads the characters of a JSON string up to its closing quote.
 type textReader struct {
 	in   *bufio.Reader
-	rest []byte // of a character that did not fit
+	rest []byte // the rest of an unescaped character that did not fit
 	err  error
 }
 
@@ -219,7 +218,7 @@ func (t *textReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// escape reads an escaped character.
+// escape reads an escape sequence.
 func (t *textReader) escape() ([]byte, error) {
 	two, err := t.in.Peek(2)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestExtractFails(t *testing.T) {
 	}
 }
 
-// What is extracted is what a decoder would read, for all documents.
+// Extract reads what a decoder would read, for all documents.
 func TestExtractReadsWhatADecoderReads(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +129,7 @@ func TestExtractReadsWhatADecoderReads(t *testing.T) {
 	})
 }
 
-// Who stops at a text has a document that ends with it.
+// Cut returns a valid document that ends with the string last returned by Next.
 func TestExtractorCut(t *testing.T) {
 	t.Parallel()
 	const in = `{"name":"a","list":[{"data":"one","kind":"x"},{"data":"two","kind":"y"}],"more":{"data":"three"}}`
@@ -143,7 +143,7 @@ func TestExtractorCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i < 2 { // what stands for it, whether it was read or not
+		if i < 2 { // the replacement, whether the string was read or not
 			x.Replace("#" + strconv.Itoa(i))
 		}
 		if i != 1 {
@@ -164,7 +164,7 @@ func TestExtractorCut(t *testing.T) {
 	}
 }
 
-// A text that was handed out and skipped has to end all the same.
+// A string that was handed out but not read must still end.
 func TestExtractorSkipsToTheEnd(t *testing.T) {
 	t.Parallel()
 	x := NewExtractor(strings.NewReader(`{"data":"never ends`), "data", 1000)

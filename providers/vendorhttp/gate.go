@@ -12,19 +12,18 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// errLate says that the time in which a submission may start has passed.
+// errLate says that the deadline for the first byte of a submission has passed.
 var errLate = fmt.Errorf("%w: the time granted for the first byte has passed", mediagate.ErrHeldUp)
 
-// errShut says that the call was given up before anything was sent.
+// errShut says that the call ended before anything was sent.
 var errShut = errors.New("the call was given up before it was sent")
 
-// gate stands between one submission and its connection: the first byte of
-// the request passes only before a moment. It sits below the transport, not
-// in the request's body, because the transport flushes the head of a request
-// before it asks for a body that it does not know to be in memory. So a gate
-// that never opened proves that not one byte of the request was written.
+// gate lets the first byte of a submission pass only before a deadline. It sits below the
+// transport, at the connection, and not in the body: the transport may flush the head of a request
+// before it reads the body. So a gate that never opened proves that not one byte of the request was
+// written.
 type gate struct {
-	before time.Time // zero: no bound
+	before time.Time // the deadline; zero: none
 	now    func() time.Time
 
 	mu      sync.Mutex
@@ -32,11 +31,11 @@ type gate struct {
 	refused error
 }
 
-// late reports whether the moment has passed.
+// late reports whether the deadline has passed.
 func (g *gate) late() bool { return !g.before.IsZero() && !g.now().Before(g.before) }
 
-// pass judges the time at its first call; later ones belong to a request that
-// is already on its way.
+// pass checks the deadline at its first call. Later calls belong to a request that has already
+// begun, so they get the same result.
 func (g *gate) pass() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,9 +49,9 @@ func (g *gate) pass() error {
 	return g.refused
 }
 
-// shut keeps a closed gate closed for ever. It reports whether it had opened,
-// and why not. A transport that still holds the request after it returned an
-// error can then no longer send it.
+// shut keeps a gate closed for good if it has not opened yet. It reports whether the gate had
+// opened, and the reason if not. After shut, a transport that returned an error but still holds the
+// request can no longer send it.
 func (g *gate) shut() (opened bool, refused error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,14 +61,14 @@ func (g *gate) shut() (opened bool, refused error) {
 	return g.opened, g.refused
 }
 
-// gatedConn is a connection that carries a request: for https it wraps the
-// TLS connection, so that a handshake is no part of the request.
+// gatedConn is a connection whose writes pass the gate. For https it wraps the TLS connection, so
+// that the handshake does not count as a part of the request.
 type gatedConn struct {
 	net.Conn
 	gate *gate
 }
 
-// Write is where the first byte of a request would leave.
+// Write passes the gate before it writes.
 func (c gatedConn) Write(p []byte) (int, error) {
 	if err := c.gate.pass(); err != nil {
 		return 0, err
@@ -77,7 +76,7 @@ func (c gatedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// gatedDialer makes gated connections, each phase within its time.
+// gatedDialer makes connections with a gate.
 type gatedDialer struct {
 	gate *gate
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -85,7 +84,7 @@ type gatedDialer struct {
 	time time.Duration // of the TLS handshake
 }
 
-// Plain is for a transport's DialContext.
+// Plain serves as a transport's DialContext.
 func (d gatedDialer) Plain(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d.dial(ctx, network, address)
 	if err != nil {
@@ -94,7 +93,7 @@ func (d gatedDialer) Plain(ctx context.Context, network, address string) (net.Co
 	return gatedConn{conn, d.gate}, nil
 }
 
-// TLS is for a transport's DialTLSContext.
+// TLS serves as a transport's DialTLSContext.
 func (d gatedDialer) TLS(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -113,8 +112,7 @@ func (d gatedDialer) TLS(ctx context.Context, network, address string) (net.Conn
 	return gatedConn{secure, d.gate}, nil
 }
 
-// handshake makes a TLS connection with the host of a connection, which it closes where
-// that fails.
+// handshake sets up TLS with the host over the connection. If that fails, it closes the connection.
 func handshake(ctx context.Context, conn net.Conn, config *tls.Config, host string) (net.Conn, error) {
 	config = config.Clone()
 	config.ServerName = host

@@ -6,11 +6,11 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// maxWord bounds a status word for logs and metrics.
+// maxWord bounds a status word in logs and metrics, in characters.
 const maxWord = 32
 
-// State looks a vendor's word for a job up. One that the table lacks is
-// unknown: neither a success nor a failure.
+// State returns the state that the table has for a vendor's status word, and the word. A word that
+// the table lacks is JobUnknown, neither a success nor a failure.
 func (c *Client) State(states map[string]mediagate.JobState, word Text) (mediagate.JobState, string) {
 	if state, known := states[string(word)]; known {
 		return state, string(word)
@@ -18,10 +18,12 @@ func (c *Client) State(states map[string]mediagate.JobState, word Text) (mediaga
 	return mediagate.JobUnknown, c.Word(string(word))
 }
 
-// Report begins the report on a job with the id and the word that the answer has
-// for it. An answer about another job is against the vendor's own protocol: asked
-// again, it may be right, so that is KindTransient.
-func (c *Client) Report(ref mediagate.JobRef, id Text, states map[string]mediagate.JobState, word Text) (mediagate.Report, error) {
+// Report returns a report with the state of a job, from the id and the status word of an answer. If
+// the answer names no job or another job, the vendor breaks its own protocol. A repeated call may
+// get a correct answer, so the error is KindTransient.
+func (c *Client) Report(
+	ref mediagate.JobRef, id Text, states map[string]mediagate.JobState, word Text,
+) (mediagate.Report, error) {
 	switch id.ID() {
 	case "":
 		return mediagate.Report{}, Strange("the answer names no job")
@@ -34,18 +36,18 @@ func (c *Client) Report(ref mediagate.JobRef, id Text, states map[string]mediaga
 	return report, nil
 }
 
-// Strange is the error of an answer to a question that is against the vendor's own
-// protocol.
+// Strange returns the error of an answer that breaks the vendor's own protocol. It is for calls
+// that make no job.
 func Strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }
 
-// Word is a vendor's word as it may be logged and counted.
+// Word returns a vendor's word in a form that may be logged and counted.
 func (c *Client) Word(text string) string {
 	runes := []rune(c.Clean(text))
 	return string(runes[:min(maxWord, len(runes))])
 }
 
-// FailureOf is the failure of a job that failed by an error of this meaning.
-// Whatever is no fault of the request's is the vendor's.
+// FailureOf returns the failure of a job that an error of this meaning ended. Each error that is
+// not the fault of the request counts as the vendor's.
 func FailureOf(m Meaning) mediagate.Failure {
 	switch m.Kind {
 	case mediagate.KindModerated:
@@ -54,12 +56,14 @@ func FailureOf(m Meaning) mediagate.Failure {
 		code := cmp.Or(mediagate.FailureCode(m.Code), mediagate.CodeInvalidParameters)
 		return mediagate.Failure{Code: code, Message: kindTexts[m.Kind]}
 	default:
-		return mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
+		return mediagate.Failure{
+			Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true,
+		}
 	}
 }
 
-// Failed is the outcome of a failed job. The vendor's text is told where
-// clients can read it, else kept beside.
+// Failed returns the outcome of a failed job. The vendor's text becomes the message if it is in
+// English. Otherwise it goes to VendorText.
 func (c *Client) Failed(f mediagate.Failure, text string) *mediagate.Outcome {
 	out := &mediagate.Outcome{Failure: &f}
 	text = c.Clean(text)

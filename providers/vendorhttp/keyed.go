@@ -6,19 +6,19 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// apiKey is the credential of accounts that have one.
+// apiKey is the name of the credential that holds an API key.
 const apiKey = "api_key"
 
-// Keyed is the vendor account of a channel that one API key opens, which the
-// client sends with each call. Adapters embed it.
+// Keyed is the vendor account of a channel whose only credential is an API key. The client sends
+// the key with each call. Adapters embed Keyed.
 type Keyed struct {
 	HTTP *Client
 	Key  mediagate.Secret
 }
 
-// OpenKeyed opens the account of a channel whose one credential is an API key. The
-// key stands behind the scheme in a header, such as "Bearer " in Authorization.
-// Errors name channel and field; options are those that the channel may have.
+// OpenKeyed opens the account of a channel whose only credential is an API key. The key follows the
+// scheme in the header, such as "Bearer " in Authorization. options are the names of the options
+// that the channel may have. Errors name channel and field.
 func OpenKeyed(ch mediagate.Channel, opt Options, publicURL, header, scheme string, options ...string) (Keyed, error) {
 	check := Check(ch)
 	check.Known([]string{apiKey}, options)
@@ -31,9 +31,9 @@ func OpenKeyed(ch mediagate.Channel, opt Options, publicURL, header, scheme stri
 	}, opt), Key: key}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (k Keyed) Close() { k.HTTP.Close() }
 
-// KeyAccount names the vendor account of such a channel: there is nothing else
-// that could.
+// KeyAccount returns the API key as the name of the vendor account. The channel has nothing else
+// that identifies the account.
 func KeyAccount(ch mediagate.Channel) string { return ch.Credentials[apiKey].Reveal() }

@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// Options are what the process, not a channel, decides about calls to
-// vendors. The zero value is usable.
+// Options are the settings of the process, not of a channel, for calls to vendors. The zero value
+// is usable.
 type Options struct {
-	Version string           // of the gateway, for User-Agent
-	Now     func() time.Time // the clock of send gates and tokens; time.Now when nil
+	Version string           // the gateway's, for User-Agent
+	Now     func() time.Time // the clock of gates and tokens; nil: time.Now
 
-	// Dial opens the connections; nil: over the network.
+	// Dial opens the connections. nil: the network.
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	RootCAs  *x509.CertPool // nil: the system's
-	Proxy    *url.URL       // of all calls; nil: none, the environment is not looked at
+	Proxy    *url.URL       // for all calls; nil: none, not even one from the environment
 	Timeouts Timeouts
-	MaxBody  int64 // bytes of an answer, whatever a call allows; 0: what the call allows
+	MaxBody  int64 // bounds each answer in bytes, in addition to the call's limit; 0: no bound
 
-	// Watch is told when a call begins. What it returns is told when the call ends, its
-	// answer included: the status, 0 where no answer came, and the error, if any. nil:
-	// none.
+	// Watch is called when a call begins. The function that it returns is called when the call has
+	// ended, including its answer. status is 0 if no answer came; err is the call's error, if any.
+	// nil: no calls are watched.
 	Watch func(ctx context.Context, effect Effect) (ended func(status int, err error))
 
-	// Follow opens a file to which a vendor's download was redirected, through the
-	// guarded client and without any credential. redirects is how many more may
-	// follow. Its errors are those of providers.Opener, and KindInvalid for an
-	// address that may not be reached. nil: no redirect leaves the vendor's host.
+	// Follow opens a file to which a vendor's download was redirected. It uses the guarded client
+	// and sends no credentials. redirects is the number of further redirects that it may follow.
+	// Its errors are those of providers.Opener, and KindInvalid for an address that may not be
+	// reached. nil: no redirect may leave the vendor's host.
 	Follow func(ctx context.Context, link string, redirects int) (file io.ReadCloser, length int64, err error)
 
-	// Observe hears of each call once the head of its answer is there, or none will
-	// come: a status of 0. nil: nobody does.
+	// Observe is called once for each call, when the head of the answer has arrived or the call has
+	// failed. A failed call has status 0. nil: calls are not observed.
 	Observe func(effect string, status int, took time.Duration)
 }
 
-// Timeouts bound the phases of all calls. Dial and TLS have defaults; the
-// others only shorten what a call allows itself.
+// Timeouts bound the phases of all calls. Dial and TLS have defaults. The other fields only shorten
+// the limits of a call.
 type Timeouts struct {
 	Dial         time.Duration
 	TLS          time.Duration

@@ -15,14 +15,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// DecodeParams reads a job's request into the fields that an adapter knows: of
-// those of v the given ones, as its description lists them for the operation,
-// or all. Any other field is refused by its name: whoever sent it would believe
-// that it was heeded. Errors are of KindInvalid.
+// DecodeParams reads a job's request into the struct v. fields are the names that the adapter's
+// description lists for the operation; without any, all fields of v are permitted. Any other field
+// is refused by name, because the client would believe that it has an effect. Errors are of
+// KindInvalid.
 func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 	if len(fields) > 0 {
 		var given map[string]json.RawMessage
-		if json.Unmarshal(params, &given) == nil { // else the decoder says what is wrong
+		if json.Unmarshal(params, &given) == nil { // on an error, the decoder below reports it
 			for _, name := range slices.Sorted(maps.Keys(given)) {
 				if !slices.Contains(fields, name) {
 					return unknown(name)
@@ -42,14 +42,14 @@ func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return unknown(strings.Trim(field, `"`))
 	}
-	// The decoder's text names a field at most; it is for the logs anyway.
+	// The decoder's text may name a field. It goes to the logs only.
 	return &mediagate.Error{
 		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeInvalidParameters),
 		Message: "the stored request cannot be read", Err: err,
 	}
 }
 
-// AtMost bounds a text of the request in characters.
+// AtMost returns an error if a text of the request has more than limit characters.
 func AtMost(field, text string, limit int) error {
 	if utf8.RuneCountInString(text) > limit {
 		return mediagate.Invalid(field, "%s must be a string of at most %d characters here", field, limit)
@@ -57,7 +57,7 @@ func AtMost(field, text string, limit int) error {
 	return nil
 }
 
-// Hundredth writes a number to two decimals.
+// Hundredth rounds a number to two decimals.
 func Hundredth(n json.Number) json.Number {
 	v, err := n.Float64()
 	if err != nil {

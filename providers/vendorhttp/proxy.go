@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// tunnel connects to the address through the proxy, by CONNECT. net/http can do so as well,
-// but then hides when its TLS handshake with the vendor ends and the request begins, which
-// the gate has to know.
+// tunnel connects to the address through the proxy, by CONNECT. net/http can do so as well, but
+// then it hides when its TLS handshake with the vendor ends and the request begins. The gate needs
+// to know that.
 func (c *Client) tunnel(ctx context.Context, network, address string) (net.Conn, error) {
 	proxy := c.opt.Proxy
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeouts.Dial+c.opt.Timeouts.TLS)
@@ -32,7 +32,7 @@ func (c *Client) tunnel(ctx context.Context, network, address string) (net.Conn,
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = connect(conn, address, proxy.User)
 	if !stop() {
-		err = cmp.Or(err, ctx.Err()) // the deadline has passed
+		err = cmp.Or(err, ctx.Err()) // the time limit has passed
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect through the proxy: %w", err), conn.Close())
@@ -40,8 +40,8 @@ func (c *Client) tunnel(ctx context.Context, network, address string) (net.Conn,
 	return conn, nil
 }
 
-// connect asks a proxy to connect to the address. Nothing follows its answer before we
-// write, so that no byte of the vendor's is lost in the reader.
+// connect asks a proxy to connect to the address. The proxy sends nothing after its answer until we
+// write, so the buffered reader cannot swallow bytes of the vendor.
 func connect(conn io.ReadWriter, address string, user *url.Userinfo) error {
 	to := &url.URL{Opaque: address}
 	req := &http.Request{Method: http.MethodConnect, URL: to, Host: address, Header: http.Header{}}

@@ -18,15 +18,15 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// proxy passes on what it is asked to, and remembers how that was asked.
+// proxy forwards requests and records each method and its authorization.
 type proxy struct {
-	answer int // 0: pass on
+	answer int // the status of all answers; 0: forward
 
 	mu    sync.Mutex
 	asked []string
 }
 
-// ServeHTTP answers, or makes a tunnel, or passes a request on.
+// ServeHTTP answers, opens a tunnel or forwards the request.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.asked = append(p.asked, r.Method+" "+r.Header.Get("Proxy-Authorization"))
@@ -73,7 +73,7 @@ func (p *proxy) calls() []string {
 	return p.asked
 }
 
-// trusting are options that trust the test servers, and have a proxy with a password.
+// trusting returns options that trust the test servers and use a proxy with a password.
 func trusting(t *testing.T, through *httptest.Server, servers ...*httptest.Server) Options {
 	t.Helper()
 	u, err := url.Parse(through.URL)
@@ -92,8 +92,8 @@ func trusting(t *testing.T, through *httptest.Server, servers ...*httptest.Serve
 
 var servers = map[string]func(http.Handler) *httptest.Server{"http": httptest.NewServer, "https": httptest.NewTLSServer}
 
-// All calls go through the proxy, with its user: as they are to a vendor over http, in a
-// tunnel to one over https.
+// All calls go through the proxy, with its user. The proxy forwards http calls, and opens a tunnel
+// for https.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("gate:way-in"))
@@ -131,8 +131,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// D4: a proxy that makes no tunnel proves that nothing was sent, and a tunnel that took too
-// long is not used.
+// D4: a failed tunnel proves that nothing was sent, and a tunnel that took too long is not used.
 func TestProxyBeforeTheGate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -177,7 +176,7 @@ func TestProxyBeforeTheGate(t *testing.T) {
 	}
 }
 
-// A proxy that never answers costs its time and no more: the connection is closed.
+// A proxy that never answers costs no more than its time limit, and its connection is closed.
 func TestProxyThatHangs(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig

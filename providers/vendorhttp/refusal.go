@@ -8,15 +8,16 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Refusal is what the vendor's answer stated. It is the cause of the errors that
-// Refuse makes, for logs.
+// Refusal holds what a vendor's error answer stated. It is the cause of the errors that Refuse
+// makes, for logs.
 type Refusal struct {
 	Status    int
 	Code      string
 	RequestID string
 }
 
-// Error names status and code; the vendor's text is in the error above it.
+// Error names status, code and request id. The vendor's text is in the error that wraps the
+// Refusal.
 func (r *Refusal) Error() string {
 	s := fmt.Sprintf("vendor answered HTTP %d", r.Status)
 	if r.Code != "" {
@@ -28,17 +29,17 @@ func (r *Refusal) Error() string {
 	return s
 }
 
-// Meaning is what an error of the vendor's means: a row of an adapter's table.
-// The zero value is that of an error which the table lacks.
+// Meaning is the meaning of a vendor's error: a row of an adapter's table. The zero value is the
+// meaning of an error that the table lacks.
 type Meaning struct {
 	Kind  mediagate.Kind
-	Code  string        // of a task that fails by it
-	Retry time.Duration // the least time to wait
+	Code  string        // the failure code of a task that this error ends
+	Retry time.Duration // the least pause before a retry
 }
 
-// Refuse makes the error of a refusal with this meaning. The vendor's cleaned
-// text is shown to clients only where it is about their request, and in English;
-// in all other cases it is kept for the logs.
+// Refuse returns the error for a refusal of this meaning. Clients see the vendor's cleaned text
+// only if the text is about their request and in English. In all other cases the text goes to the
+// logs.
 func (c *Client) Refuse(m Meaning, a Answer, code, requestID, text string) *mediagate.Error {
 	refusal := &Refusal{Status: a.Status, Code: c.Clean(code), RequestID: c.ID(Text(requestID))}
 	e := &mediagate.Error{Kind: m.Kind, Code: m.Code, Err: refusal}
@@ -70,7 +71,7 @@ func withText(refusal *Refusal, text string) error {
 	return fmt.Errorf("%w: %s", refusal, text)
 }
 
-// The code that a task takes when this kind of error ends it.
+// failureCodes holds the failure code of a task that an error of this kind ends.
 var failureCodes = map[mediagate.Kind]mediagate.FailureCode{
 	mediagate.KindInvalid:     mediagate.CodeInvalidParameters,
 	mediagate.KindModerated:   mediagate.CodeContentPolicy,
@@ -100,9 +101,9 @@ var kindTexts = map[mediagate.Kind]string{
 	mediagate.KindTransient:   "the vendor could not answer",
 }
 
-// RefusalKind judges a vendor's own error answer whose code its table lacks,
-// by the HTTP status of it. A refusal is proven by a 4xx only, and not by
-// those that speak of time or of the state of something that exists.
+// RefusalKind returns the kind of an error answer whose code the vendor's table lacks, by HTTP
+// status. Only a 4xx proves a refusal. Statuses about time or about the state of something that
+// exists, such as 408 and 409, do not prove one.
 func RefusalKind(status int) mediagate.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -113,7 +114,8 @@ func RefusalKind(status int) mediagate.Kind {
 		return mediagate.KindNotFound
 	case http.StatusTooManyRequests:
 		return mediagate.KindThrottled
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		return mediagate.KindInvalid
 	default:
 		return mediagate.KindAmbiguous

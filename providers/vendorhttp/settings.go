@@ -11,14 +11,13 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Settings collects what is wrong with a channel, so that an operator reads
-// all of it at once.
+// Settings collects all problems of a channel's settings, so that an operator sees them at once.
 type Settings struct {
 	channel mediagate.Channel
 	errs    []error
 }
 
-// Check starts to judge a channel's settings.
+// Check returns a Settings to check the channel with.
 func Check(ch mediagate.Channel) *Settings { return &Settings{channel: ch} }
 
 // Wrong adds a problem with a field, such as credentials.api_key.
@@ -26,11 +25,11 @@ func (s *Settings) Wrong(field, problem string) {
 	s.errs = append(s.errs, mediagate.Invalid(field, "channel %q: %s %s", s.channel.Name, field, problem))
 }
 
-// Err is nil, or an error of KindInvalid with all problems; each names the
-// channel and the field.
+// Err returns all problems as one error of KindInvalid, or nil. Each problem names channel and
+// field.
 func (s *Settings) Err() error { return errors.Join(s.errs...) }
 
-// Known refuses credentials and options of other names.
+// Known adds a problem for each credential and option with a name that is not listed.
 func (s *Settings) Known(credentials, options []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.channel.Credentials)) {
 		if !slices.Contains(credentials, name) {
@@ -44,10 +43,10 @@ func (s *Settings) Known(credentials, options []string) {
 	}
 }
 
-// maxCredential keeps the head of a request within what servers take.
+// maxCredential bounds a credential, to keep the head of a request within what servers accept.
 const maxCredential = 2048
 
-// Credential returns a credential that must be there and fit a header.
+// Credential returns a credential. It must be present and fit into a header.
 func (s *Settings) Credential(name string) mediagate.Secret {
 	value := s.channel.Credentials[name].Reveal()
 	switch {
@@ -61,8 +60,8 @@ func (s *Settings) Credential(name string) mediagate.Secret {
 	return s.channel.Credentials[name]
 }
 
-// BaseURL returns the channel's base URL, or the vendor's public one, without
-// a slash at its end.
+// BaseURL returns the channel's base URL, or else the vendor's public one, without trailing
+// slashes.
 func (s *Settings) BaseURL(public string) string {
 	raw := cmp.Or(s.channel.BaseURL, public)
 	u, err := url.Parse(raw)

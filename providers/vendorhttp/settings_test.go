@@ -11,7 +11,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		base, key string
-		field     string // that is wrong; empty: none
+		field     string // the field that is wrong; empty: none
 	}{
 		"public address":       {"", "k", ""},
 		"address and prefix":   {"https://api.example.com/v1/", "k", ""},

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var (
 	quote = providertest.Quote
 	row   = providertest.Of

@@ -1,13 +1,12 @@
 // Package veo is the adapter of Veo on Google's Gemini API.
 //
-// It makes the same videos as Vertex AI and takes less: the sound is always on,
-// and there is neither seed nor cropping. What it cannot say is refused, so that
-// a request goes the other way. Videos are files of the account, kept for two
-// days and fetched with its key; the download is led on, within Google's hosts,
-// and the key goes to the channel's own host only.
+// The API makes the same videos as Vertex AI, but supports less: the sound is always on, and there
+// are neither seeds nor cropping. The adapter refuses other requests, so that they go to Vertex AI.
+// The account stores the videos for two days, and a download needs its key. Google redirects a
+// download between its hosts; the adapter sends the key to the channel's own host only.
 //
-// The vendor has no id of ours, stops no job of Veo's, and tells no progress.
+// The vendor does not know our ids, cannot stop a job of Veo, and reports no progress.
 //
-// Facts: the API reference, and Google's own Go client, which refuses the fields
-// that the surface lacks. Where downloads lead is read at second hand.
+// Sources: the API reference, and Google's own Go client, which refuses the fields that the API
+// lacks. The redirects of downloads are known from secondary sources only.
 package veo

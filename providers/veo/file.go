@@ -16,17 +16,18 @@ import (
 const (
 	fileTimeout = mediagate.CopyLimit
 	headTimeout = 20 * time.Second
-	// fileBytes bounds a video; what a task takes is bounded by its model.
+	// fileBytes bounds a video. The model's own limit decides what a task accepts.
 	fileBytes = 4 << 30
-	// textBytes bounds an answer that is no video.
+	// textBytes bounds an answer without a video.
 	textBytes = 1 << 20
-	// maxHops is how often a download may be redirected.
+	// maxHops bounds the redirects of a download.
 	maxHops = 5
 )
 
-// media is a video by its link. One of the account's files is named by its path,
-// which is asked for at the channel's own address, whichever the vendor writes;
-// any other link needs no key.
+// media returns the video behind a link. If the link leads to a file of the account, at the
+// vendor's or at the channel's address, the result has its path as Ref. Open then asks for the path
+// at the channel's address. Any other link needs no key and becomes the URL. media returns false if
+// there is no link.
 func (a *Adapter) media(uri vendorhttp.Text) (mediagate.Media, bool) {
 	link := uri.Link()
 	if link == "" {
@@ -50,7 +51,7 @@ func (a *Adapter) media(uri vendorhttp.Text) (mediagate.Media, bool) {
 	return m, true
 }
 
-// own says that a link leads to the channel's own host.
+// own reports whether a link leads to the channel's own host.
 func (a *Adapter) own(u *url.URL) bool { return u.Scheme == a.base.Scheme && u.Host == a.base.Host }
 
 // Open downloads a file of the account.
@@ -89,7 +90,7 @@ func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.
 	}
 }
 
-// led is the address to which an answer from at redirects.
+// led returns the address to which an answer from at redirects. It returns false if there is none.
 func led(at *url.URL, location string) (*url.URL, bool) {
 	ref, err := url.Parse(location)
 	if err != nil {
@@ -99,13 +100,14 @@ func led(at *url.URL, location string) (*url.URL, bool) {
 	return next, err == nil && next.Host != ""
 }
 
-// astray is the error of a redirect that is not followed, now or later.
+// astray returns the error of a redirect that must not be followed.
 func astray(what string) error { return mediagate.Errorf(mediagate.KindInvalid, "%s", what) }
 
-// download is the call for a file, with the key for the channel's own host only.
+// download returns the call for a file. Only a call to the channel's own host has the key.
 func (a *Adapter) download(at *url.URL) vendorhttp.Call {
 	c := vendorhttp.Call{
-		Effect: vendorhttp.Reads, Base: at.Scheme + "://" + at.Host, Path: at.RequestURI(), Header: http.Header{"Accept": {"*/*"}},
+		Effect: vendorhttp.Reads, Base: at.Scheme + "://" + at.Host, Path: at.RequestURI(),
+		Header: http.Header{"Accept": {"*/*"}},
 		Limits: vendorhttp.Limits{Total: fileTimeout, Header: headTimeout, Bytes: fileBytes},
 	}
 	if a.own(at) {
@@ -114,8 +116,8 @@ func (a *Adapter) download(at *url.URL) vendorhttp.Call {
 	return c
 }
 
-// withheld is the error of a download that brings no file. A file that is
-// deleted is one that the caller may not see, in the vendor's words.
+// withheld returns the error of a download without a file. For a deleted file, the vendor answers
+// that the caller may not see it.
 func (a *Adapter) withheld(answer *vendorhttp.Stream) error {
 	whole, err := answer.Whole(textBytes)
 	if err != nil {
@@ -124,5 +126,7 @@ func (a *Adapter) withheld(answer *vendorhttp.Stream) error {
 	if whole.Status == http.StatusNotFound || whole.Status == http.StatusGone || googleapi.MissingFile(whole) {
 		return mediagate.Errorf(mediagate.KindGone, "the vendor has the file no more")
 	}
-	return mediagate.Errorf(mediagate.KindTransient, "the vendor does not give the file: %w", googleapi.ReadError(a.HTTP, whole))
+	return mediagate.Errorf(
+		mediagate.KindTransient, "the vendor does not give the file: %w", googleapi.ReadError(a.HTTP, whole),
+	)
 }

@@ -28,8 +28,8 @@ func open(t *testing.T, base string) *Adapter {
 	return a
 }
 
-// A file of the account's is asked for at the channel's address; any other link
-// is one for the guarded client, which has no key.
+// A file of the account is downloaded from the channel's address. Any other link is left to the
+// guarded client, which has no key.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	const file = "/v1beta/files/abc:download?alt=media"
@@ -58,7 +58,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// The key goes to the channel's own host, and to no other.
+// Only a call to the channel's own host has the key.
 func TestDownloadCarriesTheKeyHome(t *testing.T) {
 	t.Parallel()
 	a := open(t, "")
@@ -79,14 +79,14 @@ func TestDownloadCarriesTheKeyHome(t *testing.T) {
 	}
 }
 
-// A download that is redirected to another host is opened by the guarded client,
-// which gets the address, and how many redirects are left of five.
+// The guarded client opens a download that is redirected to another host. It gets the address and
+// the number of redirects that are left of five.
 func TestDownloadIsRedirectedElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		hops int // on the channel's own host, before the last
+		hops int // on the channel's own host, before the last redirect
 		to   string
-		want string // what the guarded client is asked for
+		want string // the address and redirects that the guarded client gets
 		kind mediagate.Kind
 	}{
 		"at once":            {0, "http://cdn.example.com/a.mp4?token=x", "http://cdn.example.com/a.mp4?token=x 4", 0},
@@ -115,7 +115,7 @@ func TestDownloadIsRedirectedElsewhere(t *testing.T) {
 			}
 			file, length, err := a.Open(t.Context(), mediagate.JobRef{}, mediagate.Media{Ref: "/v1beta/files/abc:download?alt=media"})
 			if asked != tt.want {
-				t.Errorf("the guarded client was asked for %q, want %q", asked, tt.want)
+				t.Errorf("the guarded client got %q, want %q", asked, tt.want)
 			}
 			if tt.want == "" {
 				if !mediagate.Is(err, tt.kind) {
@@ -133,7 +133,7 @@ func TestDownloadIsRedirectedElsewhere(t *testing.T) {
 	}
 }
 
-// A download that is led on within the host ends with the file.
+// A download that is redirected within the host returns the file.
 func TestDownloadIsLedOn(t *testing.T) {
 	t.Parallel()
 	var calls []string

@@ -19,27 +19,30 @@ const PublicURL = "https://generativelanguage.googleapis.com"
 
 const (
 	opVideo     = "video"
-	opBaseVideo = "base_video" // of requests of the base contract
+	opBaseVideo = "base_video" // for requests of the base contract
 
 	prefix = "/v1beta/"
 )
 
-// submitTimeout bounds a submission. The frames are sent meanwhile; the answer
-// comes at once.
+// submitTimeout bounds a submission. Most of it is for sending the frames, because the answer comes
+// at once.
 const submitTimeout = 60 * time.Second
 
-// Description is what the adapter says of itself.
+// Description states what the adapter supports.
 func Description() providers.Description {
 	return providers.Description{
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
-			opVideo:     {Fields: googleapi.VideoFields(), Idle: []string{"generate_audio"}, Media: "video", Inputs: true, Submit: submitTimeout},
+			opVideo: {
+				Fields: googleapi.VideoFields(), Idle: []string{"generate_audio"},
+				Media: "video", Inputs: true, Submit: submitTimeout,
+			},
 			opBaseVideo: {Fields: googleapi.BaseFields(), Media: "video", Inputs: true, Submit: submitTimeout, Base: true},
 		},
 	}
 }
 
-// Adapter speaks to one account. It is safe for concurrent use.
+// Adapter talks to one vendor account. It is safe for concurrent use.
 type Adapter struct {
 	vendorhttp.Keyed
 	base   *url.URL
@@ -47,7 +50,7 @@ type Adapter struct {
 	follow func(ctx context.Context, link string, redirects int) (io.ReadCloser, int64, error)
 }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "X-Goog-Api-Key", "")
 	if err != nil {
@@ -55,12 +58,13 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	}
 	base, err := url.Parse(vendorhttp.Check(ch).BaseURL(PublicURL))
 	if err != nil {
-		return nil, mediagate.Invalid("base_url", "channel %q: base_url must be a URL", ch.Name) // OpenKeyed has read it
+		// OpenKeyed has checked the URL, so this does not happen.
+		return nil, mediagate.Invalid("base_url", "channel %q: base_url must be a URL", ch.Name)
 	}
 	return &Adapter{Keyed: account, base: base, images: inline.NewImages(account.HTTP.Now), follow: opt.Follow}, nil
 }
 
-// decode reads the job's request, and says what of it the surface lacks.
+// decode reads the job's request. It returns an error if the API cannot express the request.
 func decode(job mediagate.Job) (*googleapi.Video, error) {
 	switch job.Operation {
 	case opVideo:
@@ -75,19 +79,19 @@ func decode(job mediagate.Job) (*googleapi.Video, error) {
 		return nil, err
 	case v.Seed != "":
 		return nil, mediagate.Invalid("seed", "seed is not supported here")
-	case v.ResizeMode != "" && v.ResizeMode != "pad": // what the vendor does by itself
+	case v.ResizeMode != "" && v.ResizeMode != "pad": // the vendor always pads
 		return nil, mediagate.Invalid("resize_mode", "resize_mode must be pad here")
 	}
 	return v, nil
 }
 
-// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+// Supports returns nil if the vendor's API can express the request, or an error that says why not.
 func Supports(job mediagate.Job, _ map[string]string) error {
 	_, err := decode(job)
 	return err
 }
 
-// Submit sends the job once; providers.Provider says which kinds it returns.
+// Submit sends the job once. providers.Provider lists the kinds of its errors.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	v, err := decode(job)
 	if err != nil {
@@ -118,7 +122,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	return mediagate.Submission{}, googleapi.RefuseVideo(a.HTTP, answer, job.Upstream)
 }
 
-// result is what an operation has made.
+// result is the result of an operation.
 type result struct {
 	Response struct {
 		Samples []struct {
@@ -138,7 +142,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	name := googleapi.NameOf(ref.State, ref.JobID)
 	known := ref.Operation == opVideo || ref.Operation == opBaseVideo
 	if _, _, ok := (googleapi.Operation{Name: vendorhttp.Text(name)}).Parts(); !ok || !known {
-		// Not KindNotFound, which would prove that there is no job.
+		// The error is not KindNotFound, which would prove that there is no job.
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}
 	answer, err := a.HTTP.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: prefix + name})
@@ -150,7 +154,9 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	}
 	var op googleapi.Operation
 	if err := answer.Decode(&op); err != nil {
-		return mediagate.Report{}, &mediagate.Error{Kind: mediagate.KindTransient, Message: "the vendor's answer cannot be read", Err: err}
+		return mediagate.Report{}, &mediagate.Error{
+			Kind: mediagate.KindTransient, Message: "the vendor's answer cannot be read", Err: err,
+		}
 	}
 	report, err := op.State(a.HTTP, ref)
 	if err != nil || report.State != mediagate.JobSucceeded {

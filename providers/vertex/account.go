@@ -23,20 +23,20 @@ const (
 	credLocation = "location"
 )
 
-// scope is what a token is good for.
+// scope is the scope of the tokens.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// googleOAuth is where tokens are made when the account does not say.
+// googleOAuth is the address that makes tokens if the account does not state one.
 const googleOAuth = "https://oauth2.googleapis.com/token"
 
-// settings are a channel's, read and judged.
+// settings are the checked settings of a channel.
 type settings struct {
 	base, project, location string
 	account                 serviceAccount
 	secrets                 []mediagate.Secret
 }
 
-// serviceAccount is the key file of one.
+// serviceAccount is the key file of a service account.
 type serviceAccount struct {
 	Type         string `json:"type"`
 	ClientEmail  string `json:"client_email"`
@@ -50,7 +50,7 @@ var (
 	locationPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,40}$`)
 )
 
-// publicURL is the vendor's public address for a location.
+// publicURL returns the vendor's public address for a location.
 func publicURL(location string) string {
 	if location == "global" {
 		return "https://aiplatform.googleapis.com"
@@ -81,23 +81,28 @@ func readSettings(ch mediagate.Channel) (settings, error) {
 	if problem != "" {
 		check.Wrong("credentials."+credAccount, problem)
 	}
-	for _, text := range append(keyLines(s.account.PrivateKey), raw, s.account.PrivateKeyID, s.account.ClientEmail, s.project, s.location) {
+	for _, text := range append(
+		keyLines(s.account.PrivateKey),
+		raw, s.account.PrivateKeyID, s.account.ClientEmail, s.project, s.location,
+	) {
 		s.secrets = append(s.secrets, mediagate.NewSecret(text))
 	}
 	s.secrets = append(s.secrets, ch.Credentials[credAccount])
 	return s, check.Err()
 }
 
-// keyLines are the lines of a key, since texts are looked at without their line
-// breaks. The marks of its beginning and end are common words.
+// keyLines returns the lines of a key. Each line is a secret of its own, because Clean checks texts
+// without line breaks. The BEGIN and END lines are left out, because their words are common.
 func keyLines(key string) []string {
-	return slices.DeleteFunc(strings.Fields(key), func(word string) bool { return strings.Contains(word, "-----") || word == "PRIVATE" })
+	return slices.DeleteFunc(strings.Fields(key), func(word string) bool {
+		return strings.Contains(word, "-----") || word == "PRIVATE"
+	})
 }
 
 // maxAccount is far above the size of a key file.
 const maxAccount = 64 << 10
 
-// accountText is the JSON, whether it is given or the path of its file.
+// accountText returns the JSON of a key. value is the JSON itself or the path of its file.
 func accountText(value string) (text, problem string) {
 	value = strings.TrimSpace(value)
 	switch {
@@ -120,7 +125,7 @@ func accountText(value string) (text, problem string) {
 	return string(b), ""
 }
 
-// readAccount judges a key file without a call.
+// readAccount reads and checks a key file. It makes no call.
 func readAccount(text string) (a serviceAccount, problem string) {
 	if json.Unmarshal([]byte(text), &a) != nil {
 		return serviceAccount{}, "is no JSON of a service account"
@@ -134,13 +139,14 @@ func readAccount(text string) (a serviceAccount, problem string) {
 		return a, "has no client_email"
 	case !validKey(a.PrivateKey):
 		return a, "has no private_key of RSA in PEM"
-	case err != nil, tokens.Scheme != "https" && tokens.Scheme != "http", tokens.Hostname() == "", tokens.User != nil, tokens.Fragment != "":
+	case err != nil, tokens.Scheme != "https" && tokens.Scheme != "http", tokens.Hostname() == "",
+		tokens.User != nil, tokens.Fragment != "":
 		return a, "has a token_uri that is no http or https URL"
 	}
 	return a, ""
 }
 
-// config signs for tokens.
+// config returns the configuration that signs requests for tokens.
 func (a serviceAccount) config() *jwt.Config {
 	return &jwt.Config{
 		Email: a.ClientEmail, PrivateKey: []byte(a.PrivateKey), PrivateKeyID: a.PrivateKeyID,
@@ -148,8 +154,8 @@ func (a serviceAccount) config() *jwt.Config {
 	}
 }
 
-// Account names the vendor account behind a channel: operations are found in
-// their project and location, by whichever service account may see those.
+// Account names the vendor account behind a channel by project and location. Every service account
+// that has access to them can find their operations.
 func Account(ch mediagate.Channel) string {
 	return ch.Credentials[credProject].Reveal() + "\x00" + ch.Credentials[credLocation].Reveal()
 }

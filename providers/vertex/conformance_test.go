@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var (
 	quote = providertest.Quote
 	row   = providertest.Of
@@ -38,7 +38,7 @@ const (
 	video      = "not much of a video, but bytes"
 )
 
-// privateKey is made once: any key signs.
+// privateKey returns a key that is made once, because any key can sign.
 var privateKey = sync.OnceValue(func() string {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -66,7 +66,7 @@ var granted = providertest.Reply{Body: `{"access_token":"` + token + `","expires
 
 func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// operation is an answer about the suite's operation; rest follows its name.
+// operation returns an answer about the suite's operation. rest follows its name.
 func operation(rest string) providertest.Reply {
 	return providertest.Reply{Body: `{"name":"` + name + `"` + rest + `}`}
 }

@@ -1,13 +1,13 @@
 // Package vertex is the adapter of Veo on Google's Vertex AI.
 //
-// A submission starts a long-running operation, which is asked for by POST. Its
-// answer holds the videos themselves, as base64: a poll looks at the beginning
-// of each and keeps none, and a video is fetched by asking again and reading up
-// to it. The calls carry the access token of a service account, made with its
-// key and good for an hour. Frames travel in the request as bytes.
+// A submission starts a long-running operation, which is polled by POST. The answer contains the
+// videos themselves as base64. A poll reads only the beginning of each video and keeps none. To
+// fetch a video, Open polls again and reads up to that video. The calls carry the access token of a
+// service account, which is made with the account's key and lives for an hour. The request contains
+// the frames as bytes.
 //
-// The vendor has no id of ours, stops no job of Veo's, and tells no progress.
+// The vendor does not know our ids, cannot stop a job of Veo, and reports no progress.
 //
-// Facts: the API reference, and Google's own Go client. What a request may hold
-// and the words of a refusal for its content are read at second hand.
+// Sources: the API reference, and Google's own Go client. The limits of a request and the texts of
+// content refusals are known from secondary sources only.
 package vertex

@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// large answers about the operation with videos of 64 MiB each, and counts what
-// it could send.
+// large starts a vendor whose operation has videos of 64 MiB each. sent counts the bytes that it
+// has sent.
 func large(t *testing.T, head string, videos int) (url string, sent *atomic.Int64) {
 	t.Helper()
 	const size = 64 << 20 / 3 * 4
@@ -47,7 +47,7 @@ func large(t *testing.T, head string, videos int) (url string, sent *atomic.Int6
 	return vendor.URL, sent
 }
 
-// allocated is what f takes of memory, all told.
+// allocated returns the bytes that f allocates in total.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -58,17 +58,17 @@ func allocated(f func()) uint64 {
 
 const head = `{"name":"` + name + `","done":true,"response":{"videos":[`
 
-// A poll keeps no video, and does not even wait for the last one that there can
-// be; a file is read through, whatever its size.
+// A poll keeps no video, and does not wait for the end of the last possible one. A fetch streams
+// the file, whatever its size.
 //
 //nolint:paralleltest // it measures memory
 func TestLargeVideos(t *testing.T) {
-	const most = 24 << 20 // far below one video, with room for what the server itself takes
+	const most = 24 << 20 // far below one video, but enough for the server itself
 	s := suite()
 	url, sent := large(t, head, 2)
 	p := s.Open(t, url, providers.Options{})
 	ref := s.Ref
-	ref.State = "3 " + owner // one was held back, and the answer says so too late
+	ref.State = "3 " + owner // three videos are possible, so the poll reads the whole answer
 	var report mediagate.Report
 	var err error
 	if n := allocated(func() { report, err = p.Poll(t.Context(), ref) }); n > most {
@@ -105,8 +105,8 @@ func TestLargeVideos(t *testing.T) {
 	}
 }
 
-// An answer with more videos than were asked for costs no more than its length:
-// it is not read anew at each of them, and its other videos are nobody's.
+// An answer with too many videos costs no more than its length: the adapter does not decode it
+// again at each video, and ignores the surplus ones.
 //
 //nolint:paralleltest // it measures memory
 func TestCrowdOfVideos(t *testing.T) {
@@ -125,7 +125,7 @@ func TestCrowdOfVideos(t *testing.T) {
 	ref.State = "2 " + owner
 	var report mediagate.Report
 	var err error
-	// Decoding it at each video takes hundreds of megabytes.
+	// Decoding the answer at each video would take hundreds of megabytes.
 	if n := allocated(func() { report, err = p.Poll(t.Context(), ref) }); n > 64<<20 {
 		t.Errorf("a poll took %d bytes", n)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate/providers/googleapi"
 )
 
-// parameters are those of the request. What is left out the vendor decides;
-// sound is said in any case, since the vendor's default is another than ours.
+// parameters are the vendor's parameters of a request. The vendor chooses the values of absent
+// fields. GenerateAudio is always sent, because the vendor's default differs from ours.
 type parameters struct {
 	googleapi.VideoParameters
 
@@ -19,10 +19,10 @@ type parameters struct {
 	EnhancePrompt *bool       `json:"enhancePrompt,omitempty"`
 }
 
-// baseFields are those of the base contract.
+// baseFields returns the fields of the base contract that the operation takes.
 func baseFields() []string { return append(googleapi.BaseFields(), "seed") }
 
-// decode reads the job's request, and says what of it cannot be expressed.
+// decode reads the job's request. It returns an error if the API cannot express the request.
 func decode(job mediagate.Job) (*googleapi.Video, error) {
 	switch job.Operation {
 	case opVideo:
@@ -41,14 +41,14 @@ func decode(job mediagate.Job) (*googleapi.Video, error) {
 	return v, nil
 }
 
-// parametersOf are the vendor's words for the request.
+// parametersOf returns the vendor's parameters for the request.
 func parametersOf(v *googleapi.Video) parameters {
 	p := parameters{
 		VideoParameters: v.Parameters(), GenerateAudio: v.GenerateAudio != nil && *v.GenerateAudio, Seed: v.Seed,
 		EnhancePrompt: v.EnhancePrompt,
 	}
 	if v.FirstFrame != "" {
-		p.ResizeMode = v.ResizeMode // of a frame
+		p.ResizeMode = v.ResizeMode // applies to a frame only
 	}
 	return p
 }

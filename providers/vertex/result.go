@@ -17,10 +17,10 @@ import (
 // bytesField is the member of an answer that holds a video.
 const bytesField = "bytesBase64Encoded"
 
-// result is what an operation has made.
+// result is the result of an operation.
 type result struct {
 	Videos []struct {
-		Bytes vendorhttp.Text `json:"bytesBase64Encoded"` // its place in the answer, see look
+		Bytes vendorhttp.Text `json:"bytesBase64Encoded"` // the video's number, see look
 		GCS   vendorhttp.Text `json:"gcsUri"`
 	} `json:"videos"`
 	googleapi.Filtered
@@ -52,10 +52,9 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	return report, nil
 }
 
-// look reads the answer about an operation and keeps no video: in the place of
-// each stands the number of the text that it is, from 0. It stops at the last
-// one that there can be, as soon as that has begun, since the rest takes as long
-// as its download.
+// look reads the answer about an operation without keeping any video. It replaces each video by the
+// number of its string among all strings with that name, from 0. look stops as soon as the last
+// possible video has begun, because reading the rest takes as long as its download.
 func look(answer io.Reader, samples int) (googleapi.Operation, error) {
 	x := vendorhttp.NewExtractor(answer, bytesField, textBytes)
 	videos := 0
@@ -70,13 +69,13 @@ func look(answer io.Reader, samples int) (googleapi.Operation, error) {
 		}
 		switch _, err := io.ReadFull(text, make([]byte, 1)); {
 		case errors.Is(err, io.EOF):
-			continue // an empty one is no video
+			continue // an empty string is no video
 		case err != nil:
 			return googleapi.Operation{}, err
 		}
 		x.Replace(strconv.Itoa(n))
 		if videos++; videos > samples {
-			continue // more than there can be: what is missing stands behind them
+			continue // an unexpected video; missing members come after it
 		}
 		if op, err := decodeOperation(x.Cut()); err == nil && complete(op, videos, samples) {
 			return op, nil
@@ -89,7 +88,7 @@ func decodeOperation(document []byte) (op googleapi.Operation, err error) {
 	return op, err
 }
 
-// complete says that nothing can follow in the answer that matters.
+// complete reports whether the rest of the answer cannot matter.
 func complete(op googleapi.Operation, videos, samples int) bool {
 	if _, _, named := op.Parts(); !named || op.Done == nil || *op.Done != "true" {
 		return false
@@ -100,8 +99,8 @@ func complete(op googleapi.Operation, videos, samples int) bool {
 	return videos+max(0, held) >= samples
 }
 
-// offer completes the report on an operation that was done. More videos than were
-// asked for are nobody's: each costs the download of all before it.
+// offer completes the report on an operation that has succeeded. It ignores videos beyond those
+// that were asked for, because the fetch of each costs the download of all before it.
 func (a *Adapter) offer(report *mediagate.Report, op googleapi.Operation, samples int) {
 	var made result
 	if err := (vendorhttp.Answer{Body: op.Response}).Decode(&made); err != nil {
@@ -115,7 +114,7 @@ func (a *Adapter) offer(report *mediagate.Report, op googleapi.Operation, sample
 		}
 		whole, elsewhere = whole && v.Bytes != "", elsewhere || v.GCS != ""
 	}
-	if len(media) == 0 && elsewhere { // in a bucket of the account's, which nobody asked for
+	if len(media) == 0 && elsewhere { // in a bucket of the account, which we did not ask for
 		report.State, report.Outcome = mediagate.JobFailed, &mediagate.Outcome{Failure: &mediagate.Failure{
 			Code: mediagate.CodeResultUnavailable, Message: "the vendor stored the video where the gateway does not read",
 		}}
@@ -142,7 +141,7 @@ func (a *Adapter) Open(ctx context.Context, ref mediagate.JobRef, media mediagat
 	return &video{answer: answer.Body, bytes: base64.NewDecoder(base64.StdEncoding, text)}, -1, nil
 }
 
-// find is the text of that number in an answer.
+// find returns the string with that number in an answer.
 func (a *Adapter) find(answer *vendorhttp.Stream, number int) (io.Reader, error) {
 	switch answer.Status {
 	case http.StatusOK:
@@ -174,7 +173,8 @@ func (a *Adapter) find(answer *vendorhttp.Stream, number int) (io.Reader, error)
 	}
 }
 
-// video is one on its way. It ends with its text, which has an end of its own.
+// video is a video that is being read. It ends at the end of its string, before the end of the
+// answer.
 type video struct {
 	answer io.Closer
 	bytes  io.Reader
@@ -188,15 +188,15 @@ func (v *video) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close hangs up; the answer may hold more.
+// Close ends the call, even if there is more to read.
 func (v *video) Close() error { return v.answer.Close() }
 
 func gone() error {
 	return mediagate.Errorf(mediagate.KindGone, "the vendor has the video no more")
 }
 
-// strange is the error of an answer that is not as the vendor gives them, or
-// that broke off: asked again, it may be right.
+// strange returns the error of an answer that is malformed or broke off. It is KindTransient,
+// because a repeated call may get a correct answer.
 func strange(err error) error {
 	if _, ours := errors.AsType[*mediagate.Error](err); ours {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// validKey says that the text is an RSA key in PEM, as the signing demands.
+// validKey reports whether the text is an RSA key in PEM. Signing needs such a key.
 func validKey(text string) bool {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
@@ -36,20 +36,20 @@ func validKey(text string) bool {
 }
 
 const (
-	// tokenMargin is how long before its end a token is not used any more.
+	// tokenMargin is the last part of a token's life, in which it is no longer used.
 	tokenMargin = 5 * time.Minute
-	// tokenTimeout bounds the call for one.
+	// tokenTimeout bounds the call for a token.
 	tokenTimeout = 10 * time.Second
-	// tokenLife is that of a token that does not tell its own: short.
+	// tokenLife is the assumed life of a token that does not state its own. It is short to be safe.
 	tokenLife = 10 * time.Minute
 )
 
-// tokens makes the access tokens of a service account, and keeps the latest.
+// tokens makes the access tokens of a service account and caches the latest.
 type tokens struct {
 	http   *vendorhttp.Client
 	config *jwt.Config
 
-	turn    chan struct{} // holds one while nobody looks or makes a token
+	turn    chan struct{} // a semaphore: holds one value while the cache is free
 	current string
 	until   time.Time
 }
@@ -60,8 +60,8 @@ func newTokens(client *vendorhttp.Client, account serviceAccount) *tokens {
 	return t
 }
 
-// token is one that is good for a while. stale is one that the vendor has
-// refused, and so is not it. Whoever comes while one is made waits for it.
+// token returns a valid token. stale is a token that the vendor has refused; token never returns
+// that one. Concurrent callers wait while one token is made.
 func (t *tokens) token(ctx context.Context, stale string) (string, error) {
 	select {
 	case <-t.turn:
@@ -81,7 +81,7 @@ func (t *tokens) token(ctx context.Context, stale string) (string, error) {
 	return made, nil
 }
 
-// make asks for a token by a signed assertion.
+// make asks for a token with a signed assertion.
 func (t *tokens) make(ctx context.Context) (token string, life time.Duration, err error) {
 	c := &carrier{http: t.http, ctx: ctx}
 	made, err := t.config.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: c})).Token()
@@ -93,40 +93,45 @@ func (t *tokens) make(ctx context.Context) (token string, life time.Duration, er
 	case errors.As(err, &answered):
 		return "", 0, t.refusal(c.answer)
 	case err != nil, !fits(made.AccessToken):
-		return "", 0, t.http.Refuse(vendorhttp.Meaning{Kind: mediagate.KindTransient}, c.answer, "", "", "the answer holds no token")
+		return "", 0, t.http.Refuse(
+			vendorhttp.Meaning{Kind: mediagate.KindTransient}, c.answer, "", "", "the answer holds no token",
+		)
 	}
 	life = tokenLife
 	if !made.Expiry.IsZero() {
-		life = time.Until(made.Expiry) - tokenMargin // a token of less is used once
+		life = time.Until(made.Expiry) - tokenMargin // a token with a shorter life is used once
 	}
 	return made.AccessToken, life, nil
 }
 
-// fits says that a token can stand in a header.
+// fits reports whether a token can be part of a header.
 func fits(token string) bool {
 	const most = 8192
-	return token != "" && len(token) <= most && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+	return token != "" && len(token) <= most &&
+		!strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// refusal judges an answer without a token. Only in the server's own words it
-// says that the account is none.
+// refusal returns the error for an answer without a token. Only the server's own error words prove
+// that the account is invalid.
 func (t *tokens) refusal(answer vendorhttp.Answer) error {
 	var body struct {
 		Error       vendorhttp.Text `json:"error"`
 		Description vendorhttp.Text `json:"error_description"`
 	}
 	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	if answer.Decode(&body) == nil && body.Error != "" && answer.Status >= http.StatusBadRequest && answer.Status < http.StatusInternalServerError {
+	if answer.Decode(&body) == nil && body.Error != "" &&
+		answer.Status >= http.StatusBadRequest && answer.Status < http.StatusInternalServerError {
 		switch body.Error {
-		case "invalid_grant", "invalid_client", "unauthorized_client", "access_denied", "invalid_scope", "invalid_request", "unsupported_grant_type":
+		case "invalid_grant", "invalid_client", "unauthorized_client", "access_denied", "invalid_scope",
+			"invalid_request", "unsupported_grant_type":
 			v.Kind = mediagate.KindCredentials
 		}
 	}
 	return t.http.Refuse(v, answer, string(body.Error), "", string(body.Description))
 }
 
-// carrier makes the call for a token as one of vendorhttp's, with its bounds,
-// and never through a proxy of the environment.
+// carrier makes the call for a token with vendorhttp, so that the limits of vendorhttp apply and a
+// proxy from the environment does not.
 type carrier struct {
 	http   *vendorhttp.Client
 	ctx    context.Context //nolint:containedctx // the token library takes none for its request
@@ -145,12 +150,14 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c.answer, c.failed = c.http.Do(c.ctx, vendorhttp.Call{
-		Effect: vendorhttp.Reads, Base: req.URL.String(), Body: vendorhttp.Form(form), Limits: vendorhttp.Limits{Total: tokenTimeout},
+		Effect: vendorhttp.Reads, Base: req.URL.String(), Body: vendorhttp.Form(form),
+		Limits: vendorhttp.Limits{Total: tokenTimeout},
 	})
 	if c.failed != nil {
 		return nil, c.failed
 	}
 	return &http.Response{
-		StatusCode: c.answer.Status, Header: c.answer.Header, Body: io.NopCloser(bytes.NewReader(c.answer.Body)), Request: req,
+		StatusCode: c.answer.Status, Header: c.answer.Header, Body: io.NopCloser(bytes.NewReader(c.answer.Body)),
+		Request: req,
 	}, nil
 }

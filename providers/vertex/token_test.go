@@ -19,7 +19,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vertex"
 )
 
-// clock is moved by the test.
+// clock is a clock that the test moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -43,7 +43,7 @@ func tokenOf(n string) providertest.Reply {
 	return providertest.Reply{Body: `{"access_token":"` + n + `","expires_in":3600,"token_type":"Bearer"}`}
 }
 
-// used are the tokens of the calls in line.
+// used returns the tokens of the calls in line.
 func used(v *providertest.Vendor) []string {
 	var tokens []string
 	for _, r := range v.InLine() {
@@ -52,8 +52,8 @@ func used(v *providertest.Vendor) []string {
 	return tokens
 }
 
-// A token serves many calls, is replaced before its end, and once when it is
-// refused.
+// A token serves many calls. The adapter replaces it before its end, and once if the vendor refuses
+// it.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s, at := suite(), &clock{now: time.Now()}
@@ -70,7 +70,7 @@ func TestTokens(t *testing.T) {
 	poll(word("false"))
 	at.Advance(54 * time.Minute)
 	poll(word("false"))
-	at.Advance(2 * time.Minute) // less than five minutes are left
+	at.Advance(2 * time.Minute) // less than tokenMargin is left
 	poll(word("false"))
 	poll(refusal(401, "UNAUTHENTICATED", "expired"), word("false"))
 	poll(word("false"))
@@ -83,7 +83,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// However many calls need one, one token is made.
+// Concurrent calls share one new token.
 func TestOneTokenForAll(t *testing.T) {
 	t.Parallel()
 	s := suite()
@@ -105,7 +105,7 @@ func TestOneTokenForAll(t *testing.T) {
 	}
 }
 
-// The assertion is the account's, for the scope and the address of its tokens.
+// The assertion names the account, the scope and the address of the tokens.
 func TestAssertion(t *testing.T) {
 	t.Parallel()
 	s := suite()
@@ -132,7 +132,7 @@ func TestAssertion(t *testing.T) {
 	}
 }
 
-// Only in the token server's own words an account is none.
+// Only the token server's own error words prove that the account is invalid.
 func TestTokenRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -169,7 +169,7 @@ func TestTokenRefused(t *testing.T) {
 	}
 }
 
-// The account may stand in the settings, or in a file that they name.
+// The settings may contain the account or the path of its file.
 func TestServiceAccount(t *testing.T) {
 	t.Parallel()
 	good := account("https://oauth2.googleapis.com/token")
@@ -208,7 +208,7 @@ func TestServiceAccount(t *testing.T) {
 	}
 }
 
-// The host follows the location.
+// The host depends on the location.
 func TestPublicHosts(t *testing.T) {
 	t.Parallel()
 	for location, ok := range map[string]bool{"us-central1": true, "global": true, "europe-west4": true, "US": false, "a.example.com/": false, "../x": false} {
@@ -224,7 +224,7 @@ func TestPublicHosts(t *testing.T) {
 	}
 }
 
-// A reference of another adapter's, or none, proves nothing of a job.
+// A missing reference, or one of another adapter, proves nothing about a job.
 func TestForeignReferences(t *testing.T) {
 	t.Parallel()
 	s := suite()
@@ -250,7 +250,7 @@ func TestForeignReferences(t *testing.T) {
 	}
 }
 
-// Whoever has no time does not wait for a token.
+// A call waits for a token no longer than its context permits.
 func TestTokenTooLate(t *testing.T) {
 	t.Parallel()
 	s := suite()

@@ -17,26 +17,25 @@ import (
 // The operations.
 const (
 	opVideo     = "video"
-	opBaseVideo = "base_video" // of requests of the base contract
+	opBaseVideo = "base_video" // for requests of the base contract
 )
 
 const (
-	// submitTimeout bounds a submission with the call for its token. The frames
-	// are sent meanwhile; the answer comes at once.
+	// submitTimeout bounds a submission, including the call for its token. Most of it is for
+	// sending the frames, because the answer comes at once.
 	submitTimeout = 60 * time.Second
-	// pollTimeout bounds a poll, which may read videos to see that they are
-	// there.
+	// pollTimeout bounds a poll, which may read videos to check that they exist.
 	pollTimeout = 30 * time.Second
-	// fileTimeout bounds the reading of a video, and of those before it.
+	// fileTimeout bounds the reading of a video and of all videos before it.
 	fileTimeout = mediagate.CopyLimit
 	headTimeout = 20 * time.Second
 	// answerBytes bounds an answer: four long videos in 4K, as base64.
 	answerBytes = 4 << 30
-	// textBytes bounds an answer beside its videos.
+	// textBytes bounds an answer without its videos.
 	textBytes = 1 << 20
 )
 
-// Description is what the adapter says of itself.
+// Description states what the adapter supports.
 func Description() providers.Description {
 	return providers.Description{
 		Credentials: []string{credAccount, credProject, credLocation},
@@ -47,15 +46,15 @@ func Description() providers.Description {
 	}
 }
 
-// Adapter speaks to one project at one location. It is safe for concurrent use.
+// Adapter talks to one project at one location. It is safe for concurrent use.
 type Adapter struct {
 	http   *vendorhttp.Client
 	tokens *tokens
 	images *inline.Images
-	owner  mediagate.Secret // of the models' resources
+	owner  mediagate.Secret // the path of the models' owner
 }
 
-// New makes the adapter of a channel; errors name channel and field.
+// New returns the adapter of a channel. Its errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	s, err := readSettings(ch)
 	if err != nil {
@@ -68,16 +67,16 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (a *Adapter) Close() { a.http.Close() }
 
-// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+// Supports returns nil if the vendor's API can express the request, or an error that says why not.
 func Supports(job mediagate.Job, _ map[string]string) error {
 	_, err := decode(job)
 	return err
 }
 
-// Submit sends the job once; providers.Provider says which kinds it returns.
+// Submit sends the job once. providers.Provider lists the kinds of its errors.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	v, err := decode(job)
 	if err != nil {
@@ -90,16 +89,18 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, err
 	}
 	defer req.Release()
-	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // of all calls
+	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // for all calls together
 	defer cancel()
 	answer, err := a.authorized(ctx, func() vendorhttp.Call {
 		return vendorhttp.Call{
-			Effect: vendorhttp.Submits, Path: "/v1/" + a.owner.Reveal() + job.Upstream + ":predictLongRunning", Body: req.Body(nil),
+			Effect: vendorhttp.Submits, Path: "/v1/" + a.owner.Reveal() + job.Upstream + ":predictLongRunning",
+			Body:       req.Body(nil),
 			SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: textBytes},
 		}
 	})
 	if err != nil {
-		return mediagate.Submission{}, vendorhttp.BeforeSubmission(err) // of a token; a submission's own is of other kinds
+		// This changes only the errors of a token: a submission never fails with KindTransient.
+		return mediagate.Submission{}, vendorhttp.BeforeSubmission(err)
 	}
 	whole, err := answer.Whole(textBytes)
 	if err != nil {
@@ -116,8 +117,8 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	return mediagate.Submission{}, googleapi.RefuseVideo(a.http, whole, job.Upstream)
 }
 
-// authorized makes a call with a token, and makes it once more with a new one
-// when the vendor refuses the first. Nothing has happened there by then.
+// authorized makes a call with a token. If the vendor refuses the token, it makes the call once
+// more with a new one. That is safe, because a refused call has no effect at the vendor.
 func (a *Adapter) authorized(ctx context.Context, call func() vendorhttp.Call) (*vendorhttp.Stream, error) {
 	refused := ""
 	for {
@@ -136,34 +137,37 @@ func (a *Adapter) authorized(ctx context.Context, call func() vendorhttp.Call) (
 	}
 }
 
-// place is where an operation is asked for, and how many videos it makes at
-// most: JobRef.State.
+// place is the resource at which an operation is polled, and the most videos that it can make. It
+// is the content of JobRef.State.
 type place struct {
 	owner   string
 	samples int
 }
 
-// String is "2 projects/…/models/…".
+// String formats the place like "2 projects/…/models/…".
 func (p place) String() string { return strconv.Itoa(p.samples) + " " + p.owner }
 
 func placeOf(state string) (p place, ok bool) {
 	count, owner, _ := strings.Cut(state, " ")
 	n, err := strconv.Atoi(count)
-	if _, _, named := (googleapi.Operation{Name: vendorhttp.Text(googleapi.NameOf(owner, "x"))}).Parts(); err != nil || n < 1 || !named {
+	if _, _, named := (googleapi.Operation{
+		Name: vendorhttp.Text(googleapi.NameOf(owner, "x")),
+	}).Parts(); err != nil || n < 1 || !named {
 		return place{}, false
 	}
 	return place{owner, n}, true
 }
 
-// fetch asks for the operation. The answer, of any status, is the caller's to
-// close.
-func (a *Adapter) fetch(ctx context.Context, ref mediagate.JobRef, limits vendorhttp.Limits) (*vendorhttp.Stream, place, error) {
+// fetch asks for the operation. The answer may have any status. The caller closes it.
+func (a *Adapter) fetch(
+	ctx context.Context, ref mediagate.JobRef, limits vendorhttp.Limits,
+) (*vendorhttp.Stream, place, error) {
 	if ref.JobID == "" {
 		return nil, place{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
 	at, ok := placeOf(ref.State)
 	if known := ref.Operation == opVideo || ref.Operation == opBaseVideo; !ok || !known {
-		// Not KindNotFound, which would prove that there is no job.
+		// The error is not KindNotFound, which would prove that there is no job.
 		return nil, place{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}
 	limits.Bytes = answerBytes

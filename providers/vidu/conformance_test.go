@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names of the tables.
+// Short names for the tables.
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
@@ -31,7 +31,7 @@ const (
 	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 )
 
-// refusal is an error in the spelling that the sandbox has too.
+// refusal returns an error in the form that the sandbox uses, too.
 func refusal(status int, name, text string) providertest.Reply {
 	return providertest.Reply{Status: status, Body: fmt.Sprintf(
 		`{"code":%d,"reason":%s,"message":%s,"metadata":{}}`, status, quote(name), quote(text))}
@@ -41,7 +41,7 @@ func retried(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
 	return providertest.Row{Reply: reply, Kind: kind, RetryAfter: time.Second}
 }
 
-// everyCall are the rows that mean the same for all calls.
+// everyCall returns the rows and those that all calls share.
 func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
 		"Unauthorized":       coded(mediagate.KindCredentials, mediagate.CodeProviderRefused, refusal(401, "Unauthorized", "bad token")),
@@ -56,7 +56,7 @@ func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 			},
 			Kind: mediagate.KindThrottled, RetryAfter: 7 * time.Second,
 		},
-		// The spellings of an error.
+		// The forms of an error.
 		"name as err_code":    row(mediagate.KindFunds, plain(400, `{"err_code":"CreditInsufficient"}`)),
 		"name as code":        row(mediagate.KindFunds, plain(400, `{"code":"CreditInsufficient","message":"no"}`)),
 		"name as message":     row(mediagate.KindFunds, plain(400, `{"code":400,"message":"CreditInsufficient"}`)),
@@ -103,7 +103,7 @@ func submitRows() map[string]providertest.Row {
 	return everyCall(rows)
 }
 
-// job is the answer about Ref's job.
+// job returns the answer about Ref's job.
 func job(state, rest string) providertest.Reply {
 	return plain(200, fmt.Sprintf(`{"id":%q,"state":%s,"credits":25,"payload":%q,"bgm":false,"off_peak":false%s}`, jobID, quote(state), externalID, rest))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// The bounds of the vendor are told before anything is sent. A prompt is
-// counted in code points: an emoji is one, though it has four bytes.
+// Supports checks the vendor's limits before anything is sent. It counts a prompt in code points:
+// an emoji is one, although it has four bytes.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	const image = "https://media.example.com/a.png"
@@ -53,7 +53,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What decides how the file sounds and looks is always said.
+// The request always states sound and watermark.
 func TestAlwaysSaid(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -98,7 +98,7 @@ func poll(t *testing.T, ref mediagate.JobRef, answer providertest.Reply) mediaga
 	return report
 }
 
-// The marked copy is always offered, and taken only where it was asked for.
+// The watermarked copy is always offered, but used only if the client asked for it.
 func TestWatermark(t *testing.T) {
 	t.Parallel()
 	ref := suite().Ref
@@ -128,7 +128,7 @@ func TestWatermark(t *testing.T) {
 	}
 }
 
-// An answer need not have the id; then the payload proves whose it is.
+// An answer may lack the id. Then the payload proves which job it is about.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -152,8 +152,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// A failed job says why by the name of an error. It is failed whatever the
-// name: the same one may mean another try at submit.
+// The error name says why a job failed. The job has failed whatever the name, although the same
+// name may permit a retry at submit.
 func TestFailed(t *testing.T) {
 	t.Parallel()
 	const (
@@ -201,7 +201,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// The vendor's own text is told where clients can read it.
+// The vendor's own text becomes the message if it is in English.
 func TestFailedInWords(t *testing.T) {
 	t.Parallel()
 	english := poll(t, suite().Ref, job("failed", `,"err_code":"CreationPolicyViolation","message":"a face was found"`)).Outcome
