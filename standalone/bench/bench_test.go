@@ -13,8 +13,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The measurements still work: one of them, on all servers, whatever the figures
-// are.
+// TestMeasuring checks that a question still runs, on all servers. It ignores the figures.
 func TestMeasuring(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts all servers")

@@ -69,7 +69,8 @@ func migratePostgres(cfg config.SQL, admin, schemaName string, logger log.Logger
 	if _, err := conn.ReadSchemaVersion(); err != nil {
 		setup := &schema.SetupConfig{InitialVersion: "0.0"}
 		if err := schema.NewSetupSchemaTask(conn, setup, logger).Run(); err != nil {
-			return fmt.Errorf("set up the schema: %w", errors.Join(refused, err)) // the cause may be that the database was not created
+			// The cause may be that the database could not be created.
+			return fmt.Errorf("set up the schema: %w", errors.Join(refused, err))
 		}
 	}
 	update := &schema.UpdateConfig{DBName: cfg.DatabaseName, SchemaName: schemaName}
