@@ -82,7 +82,7 @@ func (s *suite) testDelete(t *testing.T) {
 	s.expectKeys(t, prefix, "10/1/0")
 }
 
-// testRemove removes a folder's objects and its unfinished uploads.
+// testRemove removes a folder with its unfinished uploads, and a single object.
 func (s *suite) testRemove(t *testing.T) {
 	prefix := s.prefix(t, "remove")
 	s.put(t, prefix+"1/1/0", prefix+"1/1/0-2", prefix+"10/1/0", prefix+"up/a", prefix+"up/b")

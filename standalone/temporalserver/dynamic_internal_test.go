@@ -47,7 +47,7 @@ type yamlSettings dynamicconfig.ConfigValueMap
 func (s yamlSettings) GetValue(key dynamicconfig.Key) []dynamicconfig.ConstrainedValue { return s[key] }
 
 // TestComposeFileBoundsTheSameCaches checks that the service in docker-compose.yml knows each of
-// its settings and has the same limits of caches as this one.
+// its settings and limits the same caches as this package.
 func TestComposeFileBoundsTheSameCaches(t *testing.T) {
 	t.Parallel()
 	project, err := compose.Load(t.Context(), "../..", []string{
