@@ -28,13 +28,13 @@ type m = sandboxtest.M
 // a poll and a download. The tests of the adapters check the rest of each vendor's protocol.
 type life struct {
 	header  map[string]string
-	submit  string // the path
+	submit  string // path of the submission
 	body    m      // {song} is replaced by the link to a song
 	refused m      // changes to the body that the vendor refuses
-	status  int    // of the refusal
+	status  int    // HTTP status of the refusal
 	says    string // part of the refusal
 	id      []any  // path of the job's id in the answer to the submission; empty: the answer has the file
-	poll    string // the path, with {id}
+	poll    string // path of the poll, with {id}
 	ask     m      // the body of the poll, with {id}; nil: none
 	link    []any  // path in the answer of the link to a file, or of the file in base64
 }

@@ -99,7 +99,7 @@ func serve(ctx context.Context, opts options, point string, logger *slog.Logger,
 		}
 	}
 	if ctx.Err() != nil {
-		err = nil // asked to stop, perhaps before everything had started
+		err = nil // a stop is no error, even before everything has started
 	}
 
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)

@@ -98,7 +98,7 @@ func video(b kernel.Body) (*kernel.Job, error) {
 	switch {
 	case usual.mode != "":
 		j.Detail[detailKling] = "yes"
-	case seconds == 0: // an edit, as long as its source
+	case seconds == 0: // an edit is as long as its source
 		j.Media.Seconds = sourceSeconds
 		j.Detail[detailInput], j.Detail[detailSeconds] = sourceLength, sourceLength
 	case editing:

@@ -46,7 +46,7 @@ func TestRules(t *testing.T) {
 	for name, tc := range map[string]struct {
 		app, path string
 		body      m
-		field     string // that is refused; "" when no rule is broken
+		field     string // the refused field; "" if no rule is broken
 	}{
 		"images":           {flux, "/schnell", image, ""},
 		"no prompt":        {flux, "/schnell", with(image, m{"prompt": nil}), "prompt"},

@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is Gemini with the customer that it has here.
+// Vendor returns Gemini with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("gemini", "/gemini", "api_key", "sandbox-gemini-api-key", mount)
 }
@@ -19,7 +19,7 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// bodyMax is the most that a request with its images may hold.
+// bodyMax is the largest request with its images, in bytes.
 const bodyMax = 20 << 20
 
 // models make images.

@@ -233,7 +233,7 @@ func TestDownloadStalls(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, make([]byte, 50000)); err != nil {
 		t.Fatal(err)
 	}
-	go b.Stop() // lets the held call go
+	go b.Stop() // cuts the held call
 	if n, err := io.Copy(io.Discard, resp.Body); n != 0 || err == nil {
 		t.Errorf("%d more bytes, error %v", n, err)
 	}
@@ -305,7 +305,7 @@ func TestMedia(t *testing.T) {
 		size   int
 	}{
 		"media=none":                        {0, "", 0},
-		"media=none, piece=2":               {200, "video/mp4", -1}, // there is one
+		"media=none, piece=2":               {200, "video/mp4", -1}, // the only file is number 1
 		"media=empty":                       {200, "", 0},
 		"media=page":                        {200, "text/html; charset=utf-8", -1},
 		"media=page, piece=2":               {200, "video/mp4", -1},

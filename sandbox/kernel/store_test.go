@@ -179,7 +179,7 @@ func TestVariantsOfKeys(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		key         string
-		mine, other float64 // codes
+		mine, other float64 // codes in the answers
 	}{
 		"the key":                     {key, 0, 1201},
 		"renewed":                     {key + "~2", 0, 1201},

@@ -15,7 +15,7 @@ const (
 	shotsMax      = 6
 	shotPromptMax = 512
 	refsMax       = 7 // images and elements together
-	refsVideoMax  = 4 // the same beside a video
+	refsVideoMax  = 4 // images and elements together with a video
 )
 
 // older returns the job of a request to an endpoint of the older generation.

@@ -71,7 +71,7 @@ func mount(s *kernel.Service) http.Handler {
 		v.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(v.account.PrivateKey))
 	}
 	if err != nil {
-		panic("sandbox: service_account.json: " + err.Error()) // it is part of the program
+		panic("sandbox: service_account.json: " + err.Error()) // the file is part of the program
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /token", s.Handle(v.token))

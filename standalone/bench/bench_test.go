@@ -6,7 +6,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "-temporal" { // the bench under test starts itself again
+	if len(os.Args) > 1 && os.Args[1] == "-temporal" { // the bench starts this binary again for Temporal
 		main()
 		return
 	}

@@ -21,7 +21,7 @@ func measureBurstEnds(b *bench) {
 	b.serve(g.RunWorker)
 	var alone work
 	small := b.drain("task_", submit(g.client, video))
-	b.take(small, &work{}) // until the worker has started
+	b.take(small, &work{}) // lets the worker start up
 	b.take(small, &alone)
 
 	b.vendor.reset(func() time.Duration { return 0 }, false)

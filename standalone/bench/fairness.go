@@ -76,7 +76,7 @@ func measureBacklog(b *bench) {
 	g := b.install(100 * time.Millisecond)
 	b.serve(g.RunWorker)
 	const accounts = 8
-	g.follow(accounts) // until the worker has started
+	g.follow(accounts) // lets the worker start up
 	alone := g.follow(accounts)
 	backlog := b.size(10_000, 1000)
 	b.times(16, backlog, submit(g.client, video))

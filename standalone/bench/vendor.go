@@ -117,7 +117,7 @@ func (v *vendor) handleSubmit(w http.ResponseWriter, r *http.Request) {
 		ExternalID  string `json:"external_task_id"`
 		CallbackURL string `json:"callback_url"`
 	}
-	_ = json.NewDecoder(r.Body).Decode(&body) // our own adapter wrote it
+	_ = json.NewDecoder(r.Body).Decode(&body) // our own adapter writes valid JSON
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	id, now, takes := "job-"+body.ExternalID, time.Now(), v.takes()

@@ -243,7 +243,7 @@ func (o *outage) backup(t *testing.T) string {
 	}
 	o.backups++
 	to := fmt.Sprintf("%s-%d", o.data, o.backups)
-	out, err := exec.Command("cp", "-a", o.data, to).CombinedOutput() // two folders of ours
+	out, err := exec.Command("cp", "-a", o.data, to).CombinedOutput() // both folders are ours
 	o.signal(t, syscall.SIGCONT)
 	if err != nil {
 		t.Fatalf("cp: %v\n%s", err, out)

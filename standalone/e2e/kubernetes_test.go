@@ -256,7 +256,7 @@ func (c *clients) submit(ctx context.Context, header map[string]string) {
 	}
 }
 
-// read reads a task, twenty times a second.
+// read reads a task twenty times a second.
 func (c *clients) read(ctx context.Context, header map[string]string) {
 	for tick := time.Tick(50 * time.Millisecond); ctx.Err() == nil; <-tick {
 		c.do(c.reading(c.w.tasks[0].id, header))

@@ -437,7 +437,7 @@ func (l *leak) searchFiles() {
 		l.search("the arguments of "+s.name, arguments, nil)
 	}
 	config := exec.CommandContext(l.t.Context(), filepath.Join(suite.bin, "mediagate"), "config")
-	config.Env = []string{"MEDIAGATE_CONFIG=" + filepath.Join(l.dir, "mediagate.yaml")} // no other setting
+	config.Env = []string{"MEDIAGATE_CONFIG=" + filepath.Join(l.dir, "mediagate.yaml")} // the command gets no other setting
 	printed, err := config.CombinedOutput()
 	if err != nil || !bytes.Contains(printed, []byte("minimax-a")) {
 		l.t.Fatalf("mediagate config: %v\n%s", err, printed)

@@ -227,7 +227,7 @@ func (s *service) awaitKilled(t *testing.T, limit time.Duration) {
 	}
 }
 
-// awaitStopped waits until the process has stopped itself (SIGSTOP).
+// awaitStopped waits until the process is stopped by SIGSTOP.
 func (s *service) awaitStopped(t *testing.T, limit time.Duration) {
 	t.Helper()
 	eventually(t, limit, s.name+" stops", func() error {

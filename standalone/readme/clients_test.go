@@ -104,7 +104,7 @@ func TestOwnClients(t *testing.T) {
 		}
 	}
 
-	const python = "/usr/bin/python3" // Debian's
+	const python = "/usr/bin/python3" // the Python of Debian
 	for _, code := range samples("python") {
 		folder := t.TempDir()
 		out := run(folder, python, "-c", code)

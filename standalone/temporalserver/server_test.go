@@ -168,7 +168,7 @@ func TestServerRefusesAttributes(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(100 * time.Millisecond) // the namespace is new
+			time.Sleep(100 * time.Millisecond) // the new namespace may not be visible yet
 		}
 		err = workflows.EnsureNamespace(ctx, c, namespace, slog.New(slog.DiscardHandler))
 		if ctx.Err() != nil || !workflows.IsFinal(err) {
