@@ -189,8 +189,9 @@ func family(name string) string {
 	return name
 }
 
-// monitored starts a product whose metrics cover a bit of everything: completed tasks, one of
-// them with a callback, a failed task, and a channel with a limit.
+// monitored starts a product whose metrics cover a bit of everything: a completed video with a
+// callback, an image, a failed task, a task that still runs, a call for an unknown callback, a
+// model with an end, and a run of retention.
 func monitored(t *testing.T) (announcement, func() scrape) {
 	t.Helper()
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
