@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The table of behaviours is that of all clients.
+// The constants of this client agree with the table that all clients share.
 func TestBehaviours(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("behaviours.json")

@@ -15,49 +15,49 @@ import (
 	"time"
 )
 
-// Client speaks to one gateway with one key. Any number of goroutines may use it.
+// Client calls one gateway with one key. It is safe for concurrent use.
 type Client struct {
 	URL  string // such as https://api.example.com
 	Key  string
-	HTTP *http.Client // http.DefaultClient, if nil
-	// Strict has a request refused that names a field which its model does not take. Without
-	// it, the key's setting decides.
+	HTTP *http.Client // nil: http.DefaultClient
+	// Strict makes the gateway refuse a request with a field that its model does not have. If it
+	// is false, the key's setting decides.
 	Strict bool
 }
 
 const (
-	// tries is how often a call is made whose answer was lost, or whom the gateway asks to
-	// come back; the pauses between double from firstPause.
+	// tries is how many times a call is made if its answer is lost or the gateway asks for a
+	// later attempt. The pauses between the calls double, from firstPause.
 	tries      = 6
 	firstPause = 500 * time.Millisecond
-	// longestPause is the most that is waited because the gateway asks for it.
+	// longestPause is the longest pause that a gateway can ask for.
 	longestPause = time.Minute
-	// largestAnswer is the most that is read of an answer, in bytes.
+	// largestAnswer is the largest part of an answer that is read, in bytes.
 	largestAnswer = 16 << 20
-	// longestSilence bounds how long nothing may come: until the header of an answer, and
+	// longestSilence is the longest time without data: until the header of an answer, and
 	// between two pieces of its body.
 	longestSilence = 30 * time.Second
-	// longestHeld is the most that the gateway holds back an answer: while it waits for a
-	// task, or until a speech has begun.
+	// longestHeld is how long the gateway may hold back an answer, while it waits for a task or
+	// until a speech begins.
 	longestHeld = time.Minute
-	// leastPace is in bytes a second. The gateway takes no body that comes more slowly.
+	// leastPace is the slowest upload that the gateway accepts, in bytes per second.
 	leastPace = 16 << 10
 )
 
-// Error is an answer that is an error.
+// Error is an error that the gateway answers with.
 type Error struct {
-	Status     int    // of HTTP
-	Message    string // names the field and the rule of a request that was refused
+	Status     int    // HTTP status
+	Message    string // for a refused request, names the field and the rule
 	Type       string
-	Param      string // the field, where there is one
-	Reason     string // a word that stays the same, such as out_of_range
+	Param      string // the field; may be empty
+	Reason     string // a stable code, such as out_of_range
 	RequestID  string
-	RetryAfter time.Duration // 0 where the gateway named none
+	RetryAfter time.Duration // 0 if the gateway gave none
 
 	final bool // X-Should-Retry: false
 }
 
-// Error is the gateway's message, with what a report about it needs.
+// Error returns the gateway's message with the details that a report about it needs.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s (%d", cmp.Or(e.Message, http.StatusText(e.Status)), e.Status)
 	if e.Reason != "" {
@@ -77,32 +77,36 @@ func (e *Error) Temporary() bool {
 	return !e.final && (e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError)
 }
 
-// request is a call, and what bounds it.
+// request is a call and its limits.
 type request struct {
 	method, path string
 	body         []byte // nil: none
 	header       http.Header
 	// held is how long the gateway may hold back the answer.
 	held time.Duration
-	// whole: the body of the answer has to come within the bound of its header. Without it,
-	// each piece of the body has longestSilence.
+	// whole requires the body of the answer to arrive within the bound of the header. Otherwise
+	// each piece of the body must arrive within longestSilence.
 	whole bool
-	// check reports an answer that counts as lost, though its status is one of success; nil
-	// takes any.
+	// check returns an error if an answer with a status of success counts as lost. If check is
+	// nil, no such answer does.
 	check func(answer []byte) error
 }
 
-// bound is how long the header of the answer may take.
+// bound returns how long the header of the answer may take.
 func (r request) bound() time.Duration {
 	return longestSilence + r.held + time.Duration(len(r.body))*time.Second/leastPace
 }
 
-// Call makes a call that may be repeated and returns the body of its answer. The path
-// begins with a slash; a nil body is none. An answer from 300 on is an *Error: a redirect
-// is not followed, since it would take the key along. Of a call
-// that makes something, header holds the Idempotency-Key: calls whose answer is lost, and
-// those that are to come back later, are made again, up to six times. An answer is lost, too,
-// if it does not begin within 90 seconds, or pauses for 30.
+// Call makes a call that may be repeated and returns the body of its answer. The path begins
+// with a slash. If body is nil, the request has none.
+//
+// An answer with a status of 300 or more is an *Error. Call does not follow redirects, because
+// they would take the key along.
+//
+// Call repeats a call whose answer is lost, or that the gateway asks to repeat later. It makes
+// up to six calls in all. So if the call creates something, header must hold an Idempotency-Key.
+// An answer also counts as lost if it pauses for 30 seconds, or does not begin within 90
+// seconds. A large body has more time.
 func (c *Client) Call(ctx context.Context, method, path string, body any, header http.Header) (json.RawMessage, error) {
 	text, err := encode(body)
 	if err != nil {
@@ -111,7 +115,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body any, header
 	return c.repeat(ctx, request{method: method, path: path, body: text, header: header, held: longestHeld})
 }
 
-// encode writes a body as JSON; nil is none.
+// encode returns body as JSON, or nil for nil.
 func encode(body any) ([]byte, error) {
 	if body == nil {
 		return nil, nil
@@ -119,7 +123,7 @@ func encode(body any) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// get makes a call that asks for something which is at hand.
+// get makes a call that the gateway answers without waiting for anything.
 func (c *Client) get(ctx context.Context, path string) (json.RawMessage, error) {
 	return c.repeat(ctx, request{method: http.MethodGet, path: path})
 }
@@ -133,7 +137,7 @@ func (c *Client) post(ctx context.Context, path string, body any, header http.He
 	return c.repeat(ctx, request{method: http.MethodPost, path: path, body: text, header: header})
 }
 
-// repeat makes a call until its answer counts, up to six times.
+// repeat makes a call up to six times, until it succeeds or the gateway refuses it for good.
 func (c *Client) repeat(ctx context.Context, r request) (json.RawMessage, error) {
 	pause := firstPause
 	for try := 1; ; try++ {
@@ -155,12 +159,13 @@ func (c *Client) repeat(ctx context.Context, r request) (json.RawMessage, error)
 	}
 }
 
-// once makes a call.
+// once makes a call once.
 func (c *Client) once(ctx context.Context, call request) (json.RawMessage, error) {
-	if err := ctx.Err(); err != nil { // not every transport looks
+	if err := ctx.Err(); err != nil { // some transports ignore the context
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, call.method, strings.TrimSuffix(c.URL, "/")+call.path, bytes.NewReader(call.body))
+	r, err := http.NewRequestWithContext(
+		ctx, call.method, strings.TrimSuffix(c.URL, "/")+call.path, bytes.NewReader(call.body))
 	if err != nil {
 		return nil, err
 	}
@@ -196,20 +201,21 @@ func (c *Client) once(ctx context.Context, call request) (json.RawMessage, error
 
 func (c *Client) http() *http.Client { return cmp.Or(c.HTTP, http.DefaultClient) }
 
-// refusal reads an error of any of the gateway's forms, or of a proxy before it.
+// refusal parses an error in any of the gateway's formats, or in that of a proxy in front of it.
 func refusal(response *http.Response, text []byte) error {
 	var body struct {
 		Error struct {
 			Message, Type, Reason string
 			Param                 *string
-			Code                  any    // beside Reason the status; music has a word here, and no Reason
+			Code                  any    // the status; errors of music have no Reason, but a word here
 			RequestID             string `json:"request_id"`
 		}
 	}
-	_ = json.Unmarshal(text, &body) // else the status is all that is known
+	_ = json.Unmarshal(text, &body) // if it fails, only the status is known
 	e := &Error{
 		Status: response.StatusCode, Message: body.Error.Message, Type: body.Error.Type, Reason: body.Error.Reason,
-		RequestID: cmp.Or(body.Error.RequestID, response.Header.Get("X-Request-Id")), final: response.Header.Get("X-Should-Retry") == "false",
+		RequestID: cmp.Or(body.Error.RequestID, response.Header.Get("X-Request-Id")),
+		final:     response.Header.Get("X-Should-Retry") == "false",
 	}
 	if to := response.Header.Get("Location"); to != "" && e.Message == "" {
 		e.Message = "redirected to " + to + ", which is not followed"

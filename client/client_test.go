@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/client"
 )
 
-// A task of the API has its cost as it was written, its files and its sources.
+// A task keeps its cost as the API wrote it, and has its files and sources.
 func TestTask(t *testing.T) {
 	t.Parallel()
 	var task client.Task
@@ -33,7 +33,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// An id is part of a file's name: what is none is refused.
+// The id becomes part of a file name, so Save refuses an invalid id.
 func TestSaveOfNoTask(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"", "..", "a/../b", "task_\x1b[2J", "a\nb", "$(id)", "a b"} {
@@ -45,7 +45,7 @@ func TestSaveOfNoTask(t *testing.T) {
 	}
 }
 
-// The submit of what is no task is a refusal, like those of the gateway.
+// Submit refuses an endpoint that makes no task, with an error like the gateway's.
 func TestSubmitOfNoTask(t *testing.T) {
 	t.Parallel()
 	_, err := (&client.Client{}).Submit(t.Context(), client.Request{Model: "eta", Endpoint: "/v1/audio/speech"})

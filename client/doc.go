@@ -1,17 +1,20 @@
-// Package client speaks to a gateway from Go: it submits a request so that it is made
-// once, waits for the end of its task and saves the files.
+// Package client calls a gateway from Go. It submits a request so that exactly one task is made,
+// waits for the task's end and saves the files.
 //
 //	c := client.Client{URL: "https://api.example.com", Key: key}
-//	task, err := c.Run(ctx, client.Request{Model: "alpha-v3", Fields: map[string]any{"prompt": "a paper boat"}}, nil)
+//	task, err := c.Run(ctx, client.Request{
+//		Model: "alpha-v3", Fields: map[string]any{"prompt": "a paper boat"},
+//	}, nil)
 //	if err == nil {
 //		paths, err = c.Save(ctx, task, ".")
 //	}
 //
-// Whoever makes requests that a program must not lose keeps the idempotency key of each
-// with it, and submits it again after a crash: within 24 hours it is the same task.
+// A program that must not lose its requests stores an idempotency key with each. After a crash
+// it submits the request again with the same key. Within 24 hours, that returns the same task.
 //
-// A file of a task is an input of the next one before it exists (FileOf): a program submits a
-// chain at once and waits for its last task alone, or for none.
+// A file of a task can be the input of the next task before the file exists (FileOf). So a
+// program can submit a chain of tasks at once and wait only for the last one, or for none.
 //
-// Promise: a request whose answer was lost is made once. It imports nothing of ours.
+// A request whose answer is lost still makes exactly one task. The package imports nothing else
+// of this module.
 package client

@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/client"
 )
 
-// A request becomes files in a folder.
+// This example submits a request, waits for its task and saves the files in a folder.
 func Example() {
 	ctx := context.Background()
 	c := client.Client{URL: os.Getenv("MEDIAGATE_URL"), Key: os.Getenv("MEDIAGATE_API_KEY")}

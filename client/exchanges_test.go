@@ -24,8 +24,8 @@ import (
 
 const origin = "https://gateway.example.com"
 
-// script is one of exchanges/*.json, of which client/README.md has the form. The clients in
-// TypeScript and Python play the same.
+// script is one of exchanges/*.json. client/README.md describes its format. The clients in
+// TypeScript and Python run the same scripts.
 type script struct {
 	Name    string
 	Call    string
@@ -57,27 +57,27 @@ type wantedAsk struct {
 	Text              []string
 }
 
-// answer is what a script lets the gateway answer.
+// answer is an answer of the gateway in a script.
 type answer struct {
 	Status     int
 	Header     map[string]string
 	JSON       json.RawMessage
 	Text       string
-	Cut, Stall *int    // after so many bytes of the body
-	Pace       float64 // seconds before each byte of it
+	Cut, Stall *int    // after this many bytes of the body
+	Pace       float64 // seconds before each byte of the body
 
 	lost, silent bool
 }
 
-// ask is a request as the gateway got it.
+// ask is a request as the gateway received it.
 type ask struct {
 	method, url string
 	header      http.Header
 	body        []byte
 }
 
-// decode reads JSON. A member that a player does not know is an error: its client lacks
-// a behaviour.
+// decode parses JSON. An unknown member is an error: the client would lack a behaviour that the
+// script needs.
 func decode(t *testing.T, text []byte, into any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -96,7 +96,7 @@ func exchanges(t *testing.T, name string, into any) {
 	decode(t, text, into)
 }
 
-// answerOf reads an answer of a script: an object, "lost", "silent" or the name of one in
+// answerOf parses an answer of a script: an object, "lost", "silent" or the name of an answer in
 // answers.json.
 func answerOf(t *testing.T, named map[string]json.RawMessage, text json.RawMessage) answer {
 	t.Helper()
@@ -115,11 +115,11 @@ func answerOf(t *testing.T, named map[string]json.RawMessage, text json.RawMessa
 	return a
 }
 
-// gateway gives the answers of a script, one after the other. It is asked by a client in
-// a bubble of synctest, where time passes only while all wait.
+// gateway returns the answers of a script in order. Its client runs in a bubble of synctest,
+// where time passes only while every goroutine waits.
 type gateway struct {
 	answers []answer
-	forever bool // the last one
+	forever bool // repeat the last answer
 	asks    []ask
 }
 
@@ -190,7 +190,7 @@ func (p *pieces) Read(into []byte) (int, error) {
 
 func (*pieces) Close() error { return nil }
 
-// All clients do what the scripts say.
+// TestExchanges checks that the client does what the scripts say.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	named := map[string]json.RawMessage{}
@@ -221,7 +221,7 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// play makes the call of the script, and checks what comes of it.
+// play makes the script's call and checks its result.
 func (s script) play(t *testing.T, g *gateway, folder string) {
 	t.Helper()
 	calls, began := len(g.answers), time.Now()
@@ -254,7 +254,7 @@ func (s script) play(t *testing.T, g *gateway, folder string) {
 	s.checkAsks(t, g.asks)
 }
 
-// call makes the call, and returns what a script can say of its result.
+// call makes the script's call and returns the parts of the result that a script can name.
 func (s script) call(
 	ctx context.Context, t *testing.T, c *client.Client, folder string, progress func(client.Task),
 ) (any, error) {
@@ -314,7 +314,7 @@ func (s script) call(
 	return nil, fmt.Errorf("no client has the call %s", s.Call)
 }
 
-// told is what a script can say of an event.
+// told returns the parts of an event that a script can name.
 func told(e client.Event, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func told(e client.Event, err error) (any, error) {
 	return map[string]any{"type": e.Type, "timestamp": timestamp, "task": status, "data": data}, nil
 }
 
-// save saves the file of a task, and returns what the folder holds then.
+// save saves the file of a task and returns the content of the folder.
 func (s script) save(ctx context.Context, t *testing.T, c *client.Client, folder string) (any, error) {
 	t.Helper()
 	task := client.Task{ID: s.ID, Files: []client.File{{N: 1, URL: "https://s3.example.com/a", MediaType: "video/mp4"}}}
@@ -408,7 +408,7 @@ func (s script) checkAsks(t *testing.T, asks []ask) {
 	}
 	for i, want := range s.Asks {
 		if i == len(asks) {
-			break // the count of calls is wrong
+			break // the number of calls is wrong, which is reported elsewhere
 		}
 		a := asks[i]
 		path := strings.TrimPrefix(a.url, origin)

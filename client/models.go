@@ -10,17 +10,17 @@ import (
 	"net/url"
 )
 
-// Model is one that the key may use.
+// Model is a model that the key may use.
 type Model struct {
 	ID       string   `json:"id"`
 	Category string   `json:"category"` // video, image or audio
 	Tags     []string `json:"capability_tags"`
 
-	Ends        string `json:"ends"`        // the last day on which its vendor serves it, as 2027-03-31; empty: not known
+	Ends        string `json:"ends"`        // last day on which its vendor serves it, such as 2027-03-31; empty: unknown
 	Replacement string `json:"replacement"` // another model to use instead; empty: none
 }
 
-// Models lists the models of a category, or all if it is empty.
+// Models returns the models of a category, or all models if category is empty.
 func (c *Client) Models(ctx context.Context, category string) ([]Model, error) {
 	query := url.Values{"expand": {"category"}}
 	if category != "" {
@@ -35,23 +35,24 @@ func (c *Client) Models(ctx context.Context, category string) ([]Model, error) {
 	return list.Data, err
 }
 
-// Schema is the contract of a model: where a request goes, what it may hold
-// (input_schema, as JSON Schema) and what it costs. Music and speech have none: 404.
+// Schema returns the contract of a model: the endpoint for its requests, the fields that they
+// may have (input_schema, a JSON Schema) and the prices. Music and speech have no contract. The
+// error then has status 404.
 func (c *Client) Schema(ctx context.Context, model string) (json.RawMessage, error) {
 	return c.get(ctx, "/v1/model-schema?"+url.Values{"model": {model}}.Encode())
 }
 
-// Quote is what a request would cost.
+// Quote is the price of a request.
 type Quote struct {
 	Cost        json.Number `json:"cost"` // in the currency, at most six decimals
 	CreditsCost json.Number `json:"credits_cost"`
 	Currency    string      `json:"currency"`
 
-	Raw json.RawMessage `json:"-"` // the whole answer, with how the cost comes about
+	Raw json.RawMessage `json:"-"` // the whole answer, with the calculation
 }
 
-// Quote tells what is held for the request when it is submitted, which is the most that it
-// costs. It makes and charges nothing.
+// Quote returns the amount that is held for the request when it is submitted. The request cannot
+// cost more. Quote makes no task and charges nothing.
 func (c *Client) Quote(ctx context.Context, r Request) (Quote, error) {
 	endpoint, err := c.endpoint(ctx, r)
 	if err != nil {
@@ -68,15 +69,15 @@ func (c *Client) Quote(ctx context.Context, r Request) (Quote, error) {
 	return q, err
 }
 
-// What an upload holds.
+// The kinds of uploads.
 const (
 	Images = "images" // JPEG, PNG, WebP or GIF of at most 20 MiB
 	Videos = "videos" // MP4, MOV or WebM of at most 100 MiB
 	Audios = "audios" // MP3, WAV, M4A, OGG, FLAC or AAC of at most 20 MiB
 )
 
-// Upload stores a file for 72 hours. Requests may name the address that it returns. The
-// kind is one of Images, Videos and Audios.
+// Upload stores a file for 72 hours and returns an address that requests may name. The kind is
+// Images, Videos or Audios.
 func (c *Client) Upload(ctx context.Context, kind, name string, file io.Reader) (address string, err error) {
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
@@ -91,7 +92,8 @@ func (c *Client) Upload(ctx context.Context, kind, name string, file io.Reader) 
 		return "", err
 	}
 	text, err := c.once(ctx, request{
-		method: http.MethodPost, path: "/v1/uploads/" + kind, body: form.Bytes(), header: http.Header{"Content-Type": {w.FormDataContentType()}},
+		method: http.MethodPost, path: "/v1/uploads/" + kind, body: form.Bytes(),
+		header: http.Header{"Content-Type": {w.FormDataContentType()}},
 	})
 	if err != nil {
 		return "", err

@@ -12,8 +12,8 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// Save saves the files of a completed task in the folder, as TASK-N with the extension of
-// their kind, and returns their paths. A file is there whole or not at all.
+// Save saves the files of a completed task in the folder and returns their paths. Files are
+// named TASK-N, with the extension of their media type. A file appears complete or not at all.
 func (c *Client) Save(ctx context.Context, t Task, folder string) (paths []string, err error) {
 	if !isID(t.ID) {
 		return nil, fmt.Errorf("no file can be named for a task with the id %q", t.ID)
@@ -37,7 +37,8 @@ func (c *Client) save(ctx context.Context, link, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	response, err := send(c.http(), r, longestSilence, false) // the link needs no key, and its host must not see it
+	// The request has no key: the link needs none, and its host must not see it.
+	response, err := send(c.http(), r, longestSilence, false)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// errSilent ends a call whose answer does not come.
+// errSilent is the cause that ends a call whose answer does not arrive in time.
 var errSilent = errors.New("the server is silent: the answer did not come in time")
 
-// send makes a request whose answer has to begin within the bound. From then on each piece of
-// the body has longestSilence, or the whole body what the bound has left.
+// send sends a request whose answer must begin within bound. If whole is set, the whole body
+// must arrive within bound too. Otherwise each piece of the body must arrive within
+// longestSilence.
 func send(h *http.Client, r *http.Request, bound time.Duration, whole bool) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	b := &body{ctx: ctx, cancel: cancel, whole: whole, timer: time.AfterFunc(bound, func() { cancel(errSilent) })}
@@ -29,17 +30,17 @@ func send(h *http.Client, r *http.Request, bound time.Duration, whole bool) (*ht
 	return response, nil
 }
 
-// body is that of an answer. Its timer runs while a caller waits for a piece, so that a
-// caller may take its time.
+// body is the body of an answer. Unless whole is set, its timer runs only during Read, so a
+// caller may pause between reads.
 type body struct {
 	io.ReadCloser
-	ctx    context.Context // of the request, which ends with the body
+	ctx    context.Context // of the request; ends with the body
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // cancels the request
 	whole  bool
 }
 
-// Read reads a piece.
+// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	if !b.whole {
 		b.timer.Reset(longestSilence)
@@ -56,7 +57,7 @@ func (b *body) Close() error {
 	return err
 }
 
-// reason is errSilent where that is why the request failed.
+// reason returns errSilent if the timer ended the request, and err otherwise.
 func (b *body) reason(err error) error {
 	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errSilent) {
 		return errSilent

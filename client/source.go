@@ -15,18 +15,18 @@ type Source struct {
 	Status string `json:"status"` // of that task, or "erased"
 }
 
-// FileOf is the address of the n-th file of a task, from 1. A field of a request takes it
-// where it takes the URL of a file, also while that task still runs: the new task waits for
-// it. So a whole chain can be submitted at once.
+// FileOf returns the address of the n-th file of a task, counted from 1. A field of a request
+// accepts it in place of a file's URL, even while that task runs: the new task then waits for
+// the file. So a whole chain of tasks can be submitted at once.
 func FileOf(taskID string, n int) string {
 	return "/v1/tasks/" + url.PathEscape(taskID) + "/files/" + strconv.Itoa(n)
 }
 
-// namedFile is how people and language models name a file of a task.
+// namedFile matches the short name that people and language models use for a file of a task.
 var namedFile = regexp.MustCompile(`^(task_[0-7][0-9A-HJKMNP-TV-Z]{25})(#(.*))?$`)
 
-// ParseFile reads TASK or TASK#N, which name the first or the N-th file of a task, and
-// returns FileOf. It returns any other text as it is.
+// ParseFile returns FileOf for TASK and TASK#N, which name the first and the N-th file of a
+// task. It returns any other text as it is.
 func ParseFile(text string) (address string, err error) {
 	match := namedFile.FindStringSubmatch(text)
 	if match == nil {

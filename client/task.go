@@ -15,39 +15,39 @@ import (
 	"time"
 )
 
-// Task is a task as the gateway tells it.
+// Task is a task as the gateway returns it.
 type Task struct {
 	ID            string      `json:"id"`
 	Model         string      `json:"model"`
 	Type          string      `json:"type"`     // video, image, music or art
 	Status        string      `json:"status"`   // pending, processing, completed, failed or cancelled
 	Progress      int         `json:"progress"` // 0 to 100
-	Cost          json.Number `json:"cost"`     // what was charged, in the gateway's currency
+	Cost          json.Number `json:"cost"`     // amount charged, in the gateway's currency
 	EstimatedCost json.Number `json:"estimated_cost"`
 	Reference     string      `json:"reference"`
 	Created       int64       `json:"created"`   // Unix seconds
-	Completed     int64       `json:"completed"` // of any end
+	Completed     int64       `json:"completed"` // Unix seconds, for every kind of end
 	Failure       *Failure    `json:"error"`     // of a failed task
 	Sources       []Source    `json:"sources"`   // the inputs that are files of other tasks
 
-	Files []File          `json:"-"` // of a completed one
-	Raw   json.RawMessage `json:"-"` // the whole task as it came
+	Files []File          `json:"-"` // of a completed task
+	Raw   json.RawMessage `json:"-"` // the whole task as received
 }
 
-// Failure is why a task failed.
+// Failure is the reason why a task failed.
 type Failure struct {
 	Code      string `json:"code"`
 	Message   string `json:"message"`
 	Retryable bool   `json:"retryable"`
 }
 
-// File is one that a task made.
+// File is a file that a task made.
 type File struct {
-	N         int    // from 1, as in FileOf
+	N         int    // number from 1, as in FileOf
 	URL       string // a link that needs no key
 	MediaType string
-	Size      int64     // in bytes; 0 where it is not known
-	ExpiresAt time.Time // when the link ends
+	Size      int64     // in bytes; 0: unknown
+	ExpiresAt time.Time // when the link expires
 }
 
 // Ended reports whether the task is completed, failed or cancelled.
@@ -55,7 +55,7 @@ func (t *Task) Ended() bool {
 	return slices.Contains([]string{"completed", "failed", "cancelled"}, t.Status)
 }
 
-// UnmarshalJSON reads a task of the API or of a webhook.
+// UnmarshalJSON parses a task from the API or from a webhook.
 func (t *Task) UnmarshalJSON(text []byte) error {
 	type plain Task
 	var read struct {
@@ -82,19 +82,19 @@ func (t *Task) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Request is what is asked of a model.
+// Request is a request to a model.
 type Request struct {
 	Model  string
-	Fields map[string]any // of the body, beside model; the model's schema names them
-	// Endpoint is the path of the submit: empty for the one that the model's contract
-	// names. Music has no contract; there it is /v1/music/generations or one below it.
+	Fields map[string]any // of the body, except model; see the model's schema
+	// Endpoint is the path for the submit. If it is empty, the model's contract names the path.
+	// Music has no contract, so it needs /v1/music/generations or a path below it.
 	Endpoint string
-	// IdempotencyKey makes two submits of the same request one, for 24 hours. Empty for one
-	// of its own.
+	// IdempotencyKey makes repeated submits of the request return the same task, for 24 hours.
+	// If it is empty, each submit gets a new key.
 	IdempotencyKey string
 }
 
-// body is that of the request's submit.
+// body returns the body of the request's submit.
 func (r Request) body() map[string]any {
 	body := map[string]any{}
 	maps.Copy(body, r.Fields)
@@ -102,7 +102,7 @@ func (r Request) body() map[string]any {
 	return body
 }
 
-// endpoint is the path of the request's submit.
+// endpoint returns the path of the request's submit.
 func (c *Client) endpoint(ctx context.Context, r Request) (string, error) {
 	if r.Endpoint != "" {
 		return r.Endpoint, nil
@@ -118,14 +118,14 @@ func (c *Client) endpoint(ctx context.Context, r Request) (string, error) {
 	return contract.Endpoint, nil
 }
 
-// Submit has a task made, and returns its id. The request is made once, however often its
-// answer is lost.
+// Submit submits a request and returns the id of its task. Exactly one task is made, even if
+// answers are lost.
 func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err error) {
 	endpoint, err := c.endpoint(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	if !submits(endpoint) { // a speech is charged, and is no task
+	if !submits(endpoint) { // a speech would be charged, but makes no task
 		return "", errEndpoint
 	}
 	if r.IdempotencyKey == "" {
@@ -133,18 +133,20 @@ func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err erro
 	}
 	text, err := c.post(ctx, endpoint, r.body(), http.Header{
 		"Idempotency-Key": {r.IdempotencyKey},
-		"Prefer":          {"respond-async"}, // pictures in OpenAI's form would be the answer themselves, without the task's id
+		// Without respond-async, a request in OpenAI's format returns pictures and no task id.
+		"Prefer": {"respond-async"},
 	})
 	if err == nil {
 		taskID, err = acknowledged(text)
 	}
 	if refused, ok := errors.AsType[*Error](err); err != nil && (!ok || refused.Temporary()) {
-		err = fmt.Errorf("%w; whether the task was made is not known, and its idempotency key %s tells", err, r.IdempotencyKey)
+		err = fmt.Errorf("%w; whether the task was made is not known, and its idempotency key %s tells",
+			err, r.IdempotencyKey)
 	}
 	return taskID, err
 }
 
-// acknowledged reads the id from the answer to a submit.
+// acknowledged returns the task id in the answer to a submit.
 func acknowledged(answer []byte) (taskID string, err error) {
 	var ack struct {
 		Data []struct {
@@ -157,29 +159,33 @@ func acknowledged(answer []byte) (taskID string, err error) {
 	return ack.Data[0].TaskID, nil
 }
 
-// isID reports an id as gateways give them, which file names and shells take as it is.
+// isID reports whether id looks like an id of a gateway, which file names and shells take as it
+// is.
 func isID(id string) bool {
 	return id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
 var errEndpoint = &Error{
-	Status: http.StatusBadRequest, Param: "endpoint", Message: "endpoint must be the path of a submit of video, images, music or art",
+	Status: http.StatusBadRequest, Param: "endpoint",
+	Message: "endpoint must be the path of a submit of video, images, music or art",
 }
 
-// submits reports the path of a submit that makes a task.
+// submits reports whether endpoint is the path of a submit that makes a task.
 func submits(endpoint string) bool {
 	return submitPath.MatchString(endpoint)
 }
 
-// submitPath has no escapes: a proxy may read %2e%2e as the path above.
+// submitPath matches the paths of submits. It allows no escapes, because a proxy may read %2e%2e
+// as the parent path.
 var submitPath = regexp.MustCompile(`^/v1/(videos|images|music|artgen)/generations(/[A-Za-z0-9_-]+)*$`)
 
-// Task is a task as it is now.
+// Task returns a task as it is now.
 func (c *Client) Task(ctx context.Context, id string) (Task, error) {
 	return c.task(ctx, id, request{method: http.MethodGet})
 }
 
-// look asks for the task, and has the gateway wait for its end so many seconds, 60 at most.
+// look reads a task. The gateway holds back its answer until the task ends or the seconds, 60 at
+// most, have passed.
 func (c *Client) look(ctx context.Context, id string, seconds int) (Task, error) {
 	r := request{method: http.MethodGet, held: time.Duration(seconds) * time.Second, whole: true}
 	if seconds > 0 {
@@ -188,8 +194,8 @@ func (c *Client) look(ctx context.Context, id string, seconds int) (Task, error)
 	return c.task(ctx, id, r)
 }
 
-// task makes a call whose answer is the task; the path of the call is what follows the task's
-// own. Any other answer counts as lost: a page of a proxy, or the task of somebody else.
+// task makes a call whose answer is the task. r.path is the part of the path after the task's
+// own. Any other answer counts as lost, such as a proxy's page or another task.
 func (c *Client) task(ctx context.Context, id string, r request) (Task, error) {
 	var answer struct{ Data Task }
 	r.path = "/v1/tasks/" + url.PathEscape(id) + r.path
@@ -211,18 +217,20 @@ func (c *Client) task(ctx context.Context, id string, r request) (Task, error) {
 }
 
 const (
-	// pollSeconds is how long one question for a task's end waits: so often progress is told.
+	// pollSeconds is how long a poll waits for a task's end, and so how often Wait reports
+	// progress.
 	pollSeconds = 5
-	// lookPause is kept where a question is answered sooner than that.
+	// lookPause is the pause after a poll that the gateway answers at once.
 	lookPause = time.Second
-	// patience is how long Wait bears a gateway that is away.
+	// patience is how long Wait tolerates a gateway that does not answer with the task.
 	patience = 10 * time.Minute
 )
 
-// Wait waits for the end of a task, and returns it as it is then, whether it succeeded
-// or not. It tells progress of the task after each look; nil for nobody. A gateway that is
-// away, silent or answers with something else is waited for, ten minutes at most. The task
-// goes on when the wait is cut off.
+// Wait waits for the end of a task and returns the task as it is then, whether it succeeded or
+// not. It calls progress after each poll, unless progress is nil. If the gateway is unavailable
+// or silent, or answers with something else, Wait tries again for ten minutes. If the gateway
+// refuses the poll for good, Wait returns at once. The end of ctx ends the wait, but not the
+// task.
 func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task, error) {
 	heard := time.Now()
 	for seconds := 0; ; seconds = pollSeconds {
@@ -249,10 +257,10 @@ func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task
 	}
 }
 
-// TaskError is a task that did not complete.
+// TaskError is the error for a task that did not complete.
 type TaskError struct{ Task Task }
 
-// Error tells why.
+// Error returns the reason why the task did not complete.
 func (e *TaskError) Error() string {
 	if f := e.Task.Failure; f != nil {
 		return fmt.Sprintf("task %s failed: %s (%s)", e.Task.ID, f.Message, f.Code)
@@ -260,8 +268,8 @@ func (e *TaskError) Error() string {
 	return fmt.Sprintf("task %s is %s", e.Task.ID, e.Task.Status)
 }
 
-// Run submits a request and waits for the end of its task. One that does not complete is
-// a *TaskError.
+// Run submits a request and waits for the end of its task. If the task does not complete, the
+// error is a *TaskError.
 func (c *Client) Run(ctx context.Context, r Request, progress func(Task)) (Task, error) {
 	id, err := c.Submit(ctx, r)
 	if err != nil {
@@ -277,7 +285,8 @@ func (c *Client) Run(ctx context.Context, r Request, progress func(Task)) (Task,
 	return t, nil
 }
 
-// Cancel asks for the end of a task. One that has ended is an *Error with status 409.
+// Cancel asks the gateway to cancel a task. If the task has already ended, the error is an
+// *Error with status 409.
 func (c *Client) Cancel(ctx context.Context, id string) error {
 	_, err := c.task(ctx, id, request{method: http.MethodPost, path: "/cancel"})
 	return err

@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// SubmitAndWait has a task made, waits for its end for so long, 60 s at most, and returns
-// the task as it is then. Where nobody gets the answer, because ctx ends or the process
-// dies, the same request of the same key within ten minutes gets that task, unless it names
-// an idempotency key of its own. An error may come with a task that has an ID: it was made.
+// SubmitAndWait submits a request, waits up to wait for the end of its task, at most 60 s, and
+// returns the task as it is then.
+//
+// The answer may get lost because ctx ends or the process dies. The same request with the same
+// API key then returns the same task, within ten minutes, unless the request sets an idempotency
+// key. If an error comes with a task that has an ID, the task was made.
 func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duration) (Task, error) {
 	endpoint, err := c.endpoint(ctx, r)
 	if err != nil {
@@ -21,8 +23,10 @@ func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duratio
 	if !submits(endpoint) {
 		return Task{}, errEndpoint
 	}
-	// Without respond-async pictures in OpenAI's form would be the answer, without the task's id.
-	header := http.Header{"Prefer": {fmt.Sprintf("respond-async, wait=%d", int(wait/time.Second))}, "Idempotency-Key": {r.IdempotencyKey}}
+	// Without respond-async, a request in OpenAI's format returns pictures and no task id.
+	header := http.Header{
+		"Prefer": {fmt.Sprintf("respond-async, wait=%d", int(wait/time.Second))}, "Idempotency-Key": {r.IdempotencyKey},
+	}
 	if r.IdempotencyKey == "" {
 		header.Set("Idempotency-Key", rand.Text())
 		header.Set("Mediagate-Adopt", "true")
@@ -48,7 +52,7 @@ func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duratio
 	return t, err
 }
 
-// TaskAfter is a task as it is once it has ended, or after so long, 60 s at most.
+// TaskAfter returns a task once it has ended, or as it is after wait, which is at most 60 s.
 func (c *Client) TaskAfter(ctx context.Context, id string, wait time.Duration) (Task, error) {
 	return c.look(ctx, id, max(0, int(wait/time.Second)))
 }

@@ -11,26 +11,28 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Event is what a webhook tells: an event of the account, which an endpoint receives, or the end of
-// a task, which its callback receives.
+// Event is the content of a webhook: an event of the account, which an endpoint receives, or the
+// end of a task, which the task's callback receives.
 type Event struct {
-	Type      string          // task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test; more may come
+	// Type is task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test.
+	// There may be more types in the future.
+	Type      string
 	Timestamp time.Time       // when it happened; zero in a callback
-	Task      *Task           // of the types that begin with task.
-	Data      json.RawMessage // an object; of a task, the task
+	Task      *Task           // for types that begin with "task."
+	Data      json.RawMessage // a JSON object; for types that begin with "task.", the task
 }
 
 var errSecret = errors.New("the secret is not whsec_ with Base64 behind it")
 
 var errEvent = errors.New("the webhook is neither an event nor a task")
 
-// VerifyWebhook reads the event of a webhook, if its signature is one by the secret and not older
-// than five minutes (https://www.standardwebhooks.com). The secret (whsec_…) is the account's, of GET
-// /v1/webhooks/secret, for a callback, and the endpoint's for what it receives. The body is that of
-// the request, byte for byte.
+// VerifyWebhook returns the event of a webhook if the webhook is signed with the secret and not
+// older than five minutes (https://www.standardwebhooks.com). The secret (whsec_…) of a callback
+// is the account's, from GET /v1/webhooks/secret. An endpoint has a secret of its own. The body
+// must be the request's, byte for byte.
 func VerifyWebhook(secret string, header http.Header, body []byte) (Event, error) {
 	hook, err := standardwebhooks.NewWebhook(secret)
-	if err != nil || strings.TrimPrefix(secret, "whsec_") == "" { // anybody could sign with none
+	if err != nil || strings.TrimPrefix(secret, "whsec_") == "" { // anybody can sign with an empty secret
 		return Event{}, errSecret
 	}
 	if err := hook.Verify(body, header); err != nil {

@@ -24,26 +24,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type m = sandboxtest.M
 
-// life is a job of one vendor in the vendor's protocol: refused, made, asked for, fetched.
-// The adapters prove that the vendor is played well: their tests talk to all of it.
+// life is a job of one vendor, in the vendor's protocol: a refused submission, an accepted one,
+// a poll and a download. The tests of the adapters check the rest of each vendor's protocol.
 type life struct {
 	header  map[string]string
-	submit  string // the path
-	body    m      // {song} stands for the link to a song
-	refused m      // a change of the body that the vendor refuses
-	status  int    // of the refusal
-	says    string // in it
-	id      []any  // where the answer to the submission has the job's id; empty: it has the file
-	poll    string // the path, with {id}
-	ask     m      // the body of the question, with {id}; nil: it has none
-	link    []any  // where the answer has the link to a file, or the file in base64
+	submit  string // path of the submission
+	body    m      // {song} is replaced by the link to a song
+	refused m      // changes to the body that the vendor refuses
+	status  int    // HTTP status of the refusal
+	says    string // part of the refusal
+	id      []any  // path of the job's id in the answer to the submission; empty: the answer has the file
+	poll    string // path of the poll, with {id}
+	ask     m      // the body of the poll, with {id}; nil: none
+	link    []any  // path in the answer of the link to a file, or of the file in base64
 }
 
 func bearer(scheme, key string) map[string]string {
 	return map[string]string{"Authorization": scheme + " " + key}
 }
 
-// vertexKey is the header with a token that the customer's service account has asked for.
+// vertexKey returns a header with an access token that it requests as the customer's service
+// account.
 func vertexKey(t *testing.T, b *sandboxtest.Sandbox) map[string]string {
 	t.Helper()
 	var account struct {
@@ -213,7 +214,7 @@ func TestLife(t *testing.T) {
 				t.Errorf("an unknown field: %d %s", got.Status, got.Raw)
 			}
 			if n := len(b.Jobs(t, "")); n != 0 {
-				t.Fatalf("%d jobs of what was refused", n)
+				t.Fatalf("refused submissions created %d jobs", n)
 			}
 			got := send(v.header, v.submit, v.body, nil)
 			if jobs := b.Jobs(t, ""); got.Status != http.StatusOK || len(jobs) != 1 {

@@ -21,7 +21,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/vidu"
 )
 
-// vendors lists whom the sandbox can play. A new one is a folder and a line.
+// vendors returns the vendors that the sandbox plays. A new vendor needs a folder and a line
+// here.
 func vendors() []kernel.Vendor {
 	return []kernel.Vendor{
 		kling.Vendor(),
@@ -45,27 +46,28 @@ type (
 	Server = kernel.Server
 	// Account is one customer of a vendor.
 	Account = kernel.Account
-	// Channel is how a gateway reaches a vendor here.
+	// Channel is the configuration by which a gateway reaches a vendor here.
 	Channel = kernel.Channel
 )
 
-// Config is what a Server needs.
+// Config configures a Server.
 type Config struct {
-	Dir      string    // where jobs and calls are kept; one Server a folder
-	Accounts []Account // none: DefaultAccounts
+	Dir      string    // of the journal; one Server for each folder
+	Accounts []Account // empty: DefaultAccounts
 	Logger   *slog.Logger
 	Now      func() time.Time // nil: time.Now
 }
 
-// New opens the folder, going on with what it holds.
+// New returns a Server that keeps its journal in cfg.Dir. It continues with the jobs that the
+// folder already holds.
 func New(cfg Config) (*Server, error) {
 	return kernel.New(kernel.Config{
 		Dir: cfg.Dir, Accounts: cfg.Accounts, Logger: cfg.Logger, Now: cfg.Now, Vendors: vendors(),
 	})
 }
 
-// DefaultAccounts returns one account a vendor, with fixed credentials, in
-// the order of the table.
+// DefaultAccounts returns one account for each vendor, with fixed credentials, in the order of
+// the table.
 func DefaultAccounts() []Account {
 	var accounts []Account
 	for _, v := range vendors() {
@@ -74,8 +76,8 @@ func DefaultAccounts() []Account {
 	return accounts
 }
 
-// Channels returns how a gateway reaches each vendor of the sandbox at the
-// address, in the order of the table.
+// Channels returns, for each vendor in the order of the table, the channel that reaches it
+// through the sandbox at the address.
 func Channels(address string) []Channel {
 	var channels []Channel
 	for _, v := range vendors() {

@@ -31,8 +31,8 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// ward is a process as Prometheus sees it: a store of its own, whose clock the test
-// moves, and what it has scraped so far.
+// ward is a process as Prometheus sees it. It has its own store, whose clock the test moves, and
+// the samples scraped so far.
 type ward struct {
 	*testing.T
 	*storage.Store
@@ -44,8 +44,8 @@ type ward struct {
 	tasks    int
 	temporal func(context.Context) error
 	offset   time.Duration
-	slow     bool                 // the figures take too long
-	ends     map[string]time.Time // of models
+	slow     bool                 // the query of the figures takes too long
+	ends     map[string]time.Time // when models end, by model
 
 	looks  []time.Time
 	series map[string]labels.Labels
@@ -89,7 +89,7 @@ func newWard(t *testing.T) *ward {
 	return w
 }
 
-// removed has a run of retention have ended so long ago.
+// removed records a run of retention that ended this long ago.
 func (w *ward) removed(ago time.Duration) {
 	w.Helper()
 	now := w.now
@@ -105,7 +105,7 @@ func (w *ward) ok(err error) {
 	}
 }
 
-// pass lets the time pass, in which Prometheus scrapes each minute.
+// pass lets time pass, while Prometheus scrapes every minute.
 func (w *ward) pass(d time.Duration) {
 	w.Helper()
 	for end := w.now.Add(d); w.now.Before(end); {
@@ -131,7 +131,7 @@ func (w *ward) look() {
 	}
 }
 
-// firing lists the alerts whose conditions hold now.
+// firing returns the alerts whose conditions hold now.
 func (w *ward) firing() (names []string) {
 	w.Helper()
 	st := teststorage.New(w.T)
@@ -141,7 +141,7 @@ func (w *ward) firing() (names []string) {
 		for _, at := range w.looks {
 			sample, is := points[at]
 			if !is {
-				sample = math.Float64frombits(value.StaleNaN) // as Prometheus marks what a scrape lacks
+				sample = math.Float64frombits(value.StaleNaN) // Prometheus marks series that a scrape lacks in this way
 			}
 			if is || was {
 				_, err := batch.Append(0, w.series[name], at.UnixMilli(), sample)
@@ -167,7 +167,7 @@ func (w *ward) firing() (names []string) {
 	return names
 }
 
-// submit takes a task in, and applies events to it.
+// submit stores a task and applies events to it.
 func (w *ward) submit(events ...task.Event) (id string) {
 	w.Helper()
 	w.tasks++
@@ -189,7 +189,7 @@ func (w *ward) submit(events ...task.Event) (id string) {
 	return id
 }
 
-// accepted is a task whose job the vendor has, due to be polled for now.
+// accepted stores a task whose job the vendor has and whose next poll is due now.
 func (w *ward) accepted() {
 	w.Helper()
 	id := w.submit()
@@ -201,14 +201,14 @@ func (w *ward) accepted() {
 	w.ok(err)
 }
 
-// asks has the run of a task ask for its next step, as a run that lives does.
+// asks records that the task's run has asked for its next step, as a live run does.
 func (w *ward) asks(id string) {
 	w.Helper()
 	_, err := w.Change(w.Context(), id, task.Asked{})
 	w.ok(err)
 }
 
-// end ends a task, and its callback in that state.
+// end ends a task and puts its callback into the state.
 func (w *ward) end(state mediagate.WebhookState) {
 	w.Helper()
 	id := w.submit(task.FailRequested{})
@@ -217,7 +217,7 @@ func (w *ward) end(state mediagate.WebhookState) {
 	w.ok(w.RecordDelivery(w.Context(), mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: w.now}, state, ""))
 }
 
-// Each alert fires when what it is for has happened, and all are silent before.
+// TestAlertsFire checks that each alert fires after its event, and that no alert fires before.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	causes := map[string]func(w *ward){
@@ -306,7 +306,7 @@ func TestAlertsFire(t *testing.T) {
 		t.Errorf("alerts (-rules +tests):\n%s", diff)
 	}
 	for alert, happen := range causes {
-		t.Run(alert, func(t *testing.T) { // one after the other: panics are counted for the whole process
+		t.Run(alert, func(t *testing.T) { // not parallel, because panics are counted for the whole process
 			w := newWard(t)
 			w.pass(10 * time.Minute)
 			if before := w.firing(); before != nil {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// announcement is standalone.json: where everything is. What was not started
-// is left out.
+// announcement is the content of standalone.json: the addresses of the servers and the keys.
+// Servers that were not started are left out.
 type announcement struct {
 	Version  string   `json:"version"`
 	PID      int      `json:"pid"`
 	API      string   `json:"api,omitempty"`
-	Admin    string   `json:"admin,omitempty"` // of the admin API, where it is not at API
+	Admin    string   `json:"admin,omitempty"` // of the admin API, if it has an address of its own
 	Temporal string   `json:"temporal,omitempty"`
 	UI       string   `json:"ui,omitempty"`
 	S3       *s3Place `json:"s3,omitempty"`
@@ -21,13 +21,13 @@ type announcement struct {
 	Key      string   `json:"key,omitempty"`
 	AdminKey string   `json:"admin_key,omitempty"`
 
-	// Where the account and the operator sign in at the console, once. They are for the
-	// banner alone; empty: there is no console.
+	// The links with which the account and the operator sign in at the console, once. Only the
+	// banner shows them. They are empty if there is no console.
 	Console   string `json:"-"`
 	Operators string `json:"-"`
 }
 
-// s3Place is what a client of the S3 server needs.
+// s3Place is the configuration for a client of the S3 server.
 type s3Place struct {
 	Endpoint        string `json:"endpoint"`
 	Region          string `json:"region"`
@@ -36,7 +36,7 @@ type s3Place struct {
 	SecretAccessKey string `json:"secret_access_key"`
 }
 
-// printBanner tells a person what is where and what to try.
+// printBanner prints the addresses and a command to try.
 func printBanner(w io.Writer, a announcement, data string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  mediagate %s\n\n", a.Version)

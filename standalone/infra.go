@@ -22,8 +22,8 @@ const (
 	region = "us-east-1"
 )
 
-// startInfra starts the embedded servers that the options name and writes
-// down where they are.
+// startInfra starts the embedded servers that the options name and stores their addresses in
+// where.
 func startInfra(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
 	where *announcement,
@@ -78,7 +78,7 @@ func temporalConfig(opts options, dir *datadir.Dir, logger *slog.Logger) tempora
 	return cfg
 }
 
-// startS3 starts the S3 server and makes the bucket.
+// startS3 starts the S3 server and creates the bucket.
 func startS3(ctx context.Context, running *stack, addr, folder string, secrets datadir.Secrets) (*s3Place, error) {
 	server, err := s3server.Start(ctx, s3server.Config{
 		Addr:      addr,
@@ -92,7 +92,7 @@ func startS3(ctx context.Context, running *stack, addr, folder string, secrets d
 	}
 	running.push(infraS3, server.Stop)
 	go func() {
-		<-server.Done() // also when asked to stop: then nobody listens any more
+		<-server.Done() // closed after Stop too, when no failure is read any more
 		running.fail(infraS3, cmpErr(server.Err(), errors.New("it stopped by itself")))
 	}()
 	place := &s3Place{
@@ -120,7 +120,9 @@ func startS3(ctx context.Context, running *stack, addr, folder string, secrets d
 }
 
 // startSandbox serves the sandbox and returns its URL.
-func startSandbox(ctx context.Context, running *stack, opts options, folder string, logger *slog.Logger) (string, error) {
+func startSandbox(
+	ctx context.Context, running *stack, opts options, folder string, logger *slog.Logger,
+) (string, error) {
 	upstream, err := sandbox.New(sandbox.Config{Dir: folder, Logger: logger.With("component", infraSandbox)})
 	if err != nil {
 		return "", err
@@ -142,8 +144,8 @@ func startSandbox(ctx context.Context, running *stack, opts options, folder stri
 		}
 	}()
 	running.push(infraSandbox, func(ctx context.Context) error {
-		// The sandbox lets go of the answers it holds back; then nothing keeps
-		// the server.
+		// Close cuts the answers that the sandbox holds back, which would otherwise delay
+		// Shutdown.
 		err := upstream.Close()
 		if down := server.Shutdown(ctx); down != nil {
 			err = errors.Join(err, down, server.Close())
@@ -154,7 +156,8 @@ func startSandbox(ctx context.Context, running *stack, opts options, folder stri
 	return "http://" + dialable(listener.Addr().String()), nil
 }
 
-// dialable replaces "every address" by one that a client can dial.
+// dialable returns addr with an unspecified host, such as 0.0.0.0, replaced by one that a client
+// can dial.
 func dialable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

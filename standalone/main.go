@@ -20,7 +20,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// stopTimeout leaves a margin to the 20 s that a stop may take.
+// stopTimeout bounds the stop. It leaves a margin to the 20 s that a stop may take.
 const stopTimeout = 17 * time.Second
 
 // Exit statuses.
@@ -31,16 +31,15 @@ const (
 )
 
 func main() {
-	// A second signal ends the process at once: after the first the default
-	// action is back.
+	// The first signal restores the default action, so a second signal ends the process at once.
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, restore)
-	syscall.Umask(0o077) // of all that the embedded servers make, too
+	syscall.Umask(0o077) // for the files of the embedded servers too
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
-// run is the program; it returns the exit status. It ends when ctx does or
-// when a server fails.
+// run runs the program and returns its exit status. It ends when ctx does or when a server
+// fails.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	opts, err := parseOptions(args, stdout)
 	switch {
@@ -66,7 +65,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return exitDone
 }
 
-// serve holds the data folder from start to stop.
+// serve starts everything, waits, and stops everything. It holds the data folder from start to
+// stop.
 func serve(ctx context.Context, opts options, point string, logger *slog.Logger, stdout io.Writer) (err error) {
 	dir, err := datadir.Open(opts.data)
 	if err != nil {
@@ -99,19 +99,20 @@ func serve(ctx context.Context, opts options, point string, logger *slog.Logger,
 		}
 	}
 	if ctx.Err() != nil {
-		err = nil // asked to stop, perhaps before everything had started
+		err = nil // a stop is no error, even before everything has started
 	}
 
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if late := running.stop(stopping); late != nil {
-		// What did not end in time ends with the process, as with kill -9.
+		// The parts that did not end in time end with the process, as with kill -9.
 		logger.WarnContext(ctx, "not everything stopped by itself", "error", late.Error())
 	}
 	return errors.Join(err, dir.Retract())
 }
 
-// startAll starts what the options ask for, in the order of dependence.
+// startAll starts the parts that the options ask for. A part starts after the parts that it
+// depends on.
 func startAll(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
 ) (announcement, error) {

@@ -22,8 +22,7 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// asProgram makes the test binary run the program itself, so that tests can
-// kill it.
+// asProgram makes the test binary run the program itself, so that tests can kill it.
 const asProgram = "STANDALONE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -49,7 +48,7 @@ func launch(t *testing.T, env []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p := &process{stdout: &lockedBuffer{}, stderr: &lockedBuffer{}, ended: make(chan struct{})}
-	p.cmd = exec.Command(self, args...) // ended by signals, which is what is tested
+	p.cmd = exec.Command(self, args...) // not CommandContext: the test itself ends the process by signals
 	p.cmd.Env = append(os.Environ(), append(env, asProgram+"=1")...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	if err := p.cmd.Start(); err != nil {
@@ -69,7 +68,7 @@ func launch(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// wait returns the exit status.
+// wait waits for the end of the process and returns its exit status.
 func (p *process) wait(t *testing.T) int {
 	t.Helper()
 	select {
@@ -88,7 +87,7 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// infraArgs starts every embedded server on free ports.
+// infraArgs returns the arguments that start every embedded server on a free port.
 func infraArgs(data string) []string {
 	return []string{
 		"-data", data, "-infra", "temporal,ui,s3,sandbox",
@@ -96,7 +95,7 @@ func infraArgs(data string) []string {
 	}
 }
 
-// awaitAnnouncement returns standalone.json of the process.
+// awaitAnnouncement waits for the standalone.json of the process and returns its content.
 func awaitAnnouncement(t *testing.T, p *process, data string) announcement {
 	t.Helper()
 	limit := time.After(60 * time.Second)
@@ -245,14 +244,14 @@ func get(t *testing.T, url string) int {
 	return getAs(t, url, "")
 }
 
-// getAs asks under another name than the URL's.
+// getAs returns the status of a GET with a Host that may differ from the URL's.
 func getAs(t *testing.T, url, host string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Host = host // empty: the URL's
+	req.Host = host // empty: the URL's host
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +295,7 @@ func (silent) Info(string, ...any)  {}
 func (silent) Warn(string, ...any)  {}
 func (silent) Error(string, ...any) {}
 
-// lockedBuffer is written by a process while a test reads it.
+// lockedBuffer is a buffer that a process writes while a test reads it.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

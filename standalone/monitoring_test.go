@@ -29,7 +29,7 @@ import (
 
 var promQL = parser.NewParser(parser.Options{})
 
-// rules are those of deploy/alerts.yml, as Prometheus reads them.
+// rules returns the rules of deploy/alerts.yml, as Prometheus reads them.
 func rules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile("../deploy/alerts.yml", false, model.UTF8Validation, promQL)
@@ -43,7 +43,7 @@ func rules(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// queries are those of deploy/dashboard.json, by panel.
+// queries returns the queries of deploy/dashboard.json, by panel.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../deploy/dashboard.json")
@@ -68,7 +68,7 @@ func queries(t *testing.T) map[string]string {
 	return all
 }
 
-// scrape is what a process says: the value of each series.
+// scrape holds the metrics of a process: the value of each series.
 type scrape map[string]sample
 
 type sample struct {
@@ -116,7 +116,7 @@ func parsed(t *testing.T, text string) scrape {
 	return s
 }
 
-// sum adds up the series whose text matches.
+// sum returns the sum of the series whose text matches the pattern.
 func (s scrape) sum(pattern string) (sum float64) {
 	match := regexp.MustCompile(pattern)
 	for series, one := range s {
@@ -127,7 +127,7 @@ func (s scrape) sum(pattern string) (sum float64) {
 	return sum
 }
 
-// names are the labels of each metric.
+// names returns the labels of each metric.
 func (s scrape) names() map[string]map[string]bool {
 	names := map[string]map[string]bool{}
 	for _, one := range s {
@@ -140,7 +140,7 @@ func (s scrape) names() map[string]map[string]bool {
 	return names
 }
 
-// unknown lists the metrics and labels of an expression that the scrape does not have.
+// unknown returns the metrics and labels of an expression that the scrape lacks.
 func (s scrape) unknown(t *testing.T, text string) (missing []string) {
 	t.Helper()
 	expr, err := promQL.ParseExpr(text)
@@ -179,7 +179,7 @@ func (s scrape) unknown(t *testing.T, text string) (missing []string) {
 	return missing
 }
 
-// family is the metric that a series is of, as documents name it.
+// family returns the name under which documents list the metric of a series.
 func family(name string) string {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		if cut, ok := strings.CutSuffix(name, suffix); ok && strings.HasSuffix(cut, "_seconds") {
@@ -189,8 +189,9 @@ func family(name string) string {
 	return name
 }
 
-// monitored is a product under way whose metrics tell of a bit of everything: tasks that
-// ended well, with a callback, and one that failed, and of a channel with a bound.
+// monitored starts a product whose metrics cover a bit of everything: a completed video with a
+// callback, an image, a failed task, a task that still runs, a call for an unknown callback, a
+// model with an end, and a run of retention.
 func monitored(t *testing.T) (announcement, func() scrape) {
 	t.Helper()
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -236,10 +237,10 @@ func monitored(t *testing.T) (announcement, func() scrape) {
 	submit("/v1/videos/generations", fmt.Sprintf(`{"model":"alpha-v3","prompt":"a cat [[sandbox: duration=1s]]","webhook":%q}`, hook.URL))
 	submit("/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a dog"}`)
 	submit("/v1/videos/generations", `{"model":"alpha-v3","prompt":"an eel [[sandbox: duration=1s, fail=moderation, at=poll]]"}`)
-	submit("/v1/videos/generations", `{"model":"alpha-v3","prompt":"a fox [[sandbox: duration=10m]]"}`) // is there while we look
+	submit("/v1/videos/generations", `{"model":"alpha-v3","prompt":"a fox [[sandbox: duration=10m]]"}`) // still runs during the scrape
 	c := dial(t, a.Temporal)
 	t.Cleanup(c.Close)
-	retention := c.ScheduleClient().GetHandle(t.Context(), workflows.IDRetention) // which runs once an hour
+	retention := c.ScheduleClient().GetHandle(t.Context(), workflows.IDRetention) // retention runs once an hour
 	for limit := time.Now().Add(time.Minute); retention.Trigger(t.Context(), client.ScheduleTriggerOptions{}) != nil; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("there is no schedule of retention")
@@ -248,7 +249,8 @@ func monitored(t *testing.T) (announcement, func() scrape) {
 	return a, func() scrape { return scraped(t, a.Ops) }
 }
 
-// Whatever rules, dashboard and documents name is there, and whatever is there is named.
+// TestMetricsOfTheProduct checks that every metric named by the rules, the dashboard and the
+// documents exists, and that every existing metric is documented.
 func TestMetricsOfTheProduct(t *testing.T) {
 	t.Parallel()
 	a, look := monitored(t)
@@ -264,7 +266,7 @@ func TestMetricsOfTheProduct(t *testing.T) {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	for series, least := range map[string]float64{ // each hook is tied
+	for series, least := range map[string]float64{ // each hook must be connected
 		`^mediagate_tasks_submitted_total{type="video"}`:                                            3,
 		`^mediagate_tasks_ended_total{.*status="completed",type="image"}`:                           1,
 		`^mediagate_tasks_ended_total{failure="[a-z_]+",status="failed",type="video"}`:              1,
@@ -339,7 +341,8 @@ func TestMetricsOfTheProduct(t *testing.T) {
 	}
 }
 
-// Each alert has its page and its row, and each page of an alert an alert.
+// TestEachAlertHasItsPage checks that each alert has a page and a row, and each page of an alert
+// an alert.
 func TestEachAlertHasItsPage(t *testing.T) {
 	t.Parallel()
 	watching, err := os.ReadFile("../docs/watching.md")
@@ -393,5 +396,5 @@ func TestEachAlertHasItsPage(t *testing.T) {
 	}
 }
 
-// isNumber keeps what is no number out of samples.
+// isNumber reports whether a sample is a finite number.
 func isNumber(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

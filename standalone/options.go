@@ -26,48 +26,48 @@ const (
 
 func infraNames() []string { return []string{infraTemporal, infraUI, infraS3, infraSandbox} }
 
-// errHelp means that the usage was asked for and printed.
+// errHelp means that the user asked for the usage and that it was printed.
 var errHelp = errors.New("help")
 
-// options are the command line.
+// options holds the command line.
 type options struct {
 	data      string
 	config    string
-	startedIn string // the folder that relative paths begin at
+	startedIn string // the folder to which paths are relative
 
 	api, temporal, ui, s3, sandbox, ops string
 
-	// names are hosts under which the UI and the sandbox may be reached, besides
-	// the loopback and their own addresses.
+	// names are hosts under which the UI and the sandbox are reachable, besides the loopback and
+	// their own addresses.
 	names hostguard.Names
 
 	temporalDatabaseURL string
 
-	// settings are the flags that were given and are settings of the product
-	// too, as its own flags.
+	// settings are the given flags that are also settings of the product, in the form of the
+	// product's flags.
 	settings []string
 
-	// infra holds the servers to start; the whole program when -infra was
-	// not given.
+	// infra lists the servers to start. It is nil if -infra was not given: then the whole
+	// program starts.
 	infra []string
 
-	// restoredTo is the time of the backup that the folder, or its database, was
-	// restored from; zero: it was not.
+	// restoredTo is the time of the backup from which the folder or its database was restored.
+	// It is zero if it was not.
 	restoredTo time.Time
 
 	listFailpoints bool
 	version        bool
 }
 
-// infraOnly reports whether the product stays out.
+// infraOnly reports whether only embedded servers are started, without the product.
 func (o options) infraOnly() bool { return o.infra != nil }
 
-// starts reports whether the named server is to be started.
+// starts reports whether the options ask for the named server.
 func (o options) starts(name string) bool {
 	return !o.infraOnly() || slices.Contains(o.infra, name)
 }
 
-// parseOptions reads the command line and returns all that is wrong with it.
+// parseOptions parses the command line. Its error lists all problems.
 func parseOptions(args []string, usage io.Writer) (options, error) {
 	var o options
 	var infra, names, restoredTo string
@@ -76,16 +76,20 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.data, "data", ".mediagate", "the data `folder`; it is made when absent")
 	flags.StringVar(&o.config, "config", "", "settings of the product, a YAML `file`")
 	flags.StringVar(&o.api, "api", "127.0.0.1:8080", "`address` of the API; port 0 takes a free one, here and below")
-	flags.StringVar(&o.temporal, "temporal", "127.0.0.1:7233", "`address` of Temporal; with -infra ui alone, where it is already")
+	flags.StringVar(&o.temporal, "temporal", "127.0.0.1:7233",
+		"`address` of Temporal; with -infra ui alone, where it is already")
 	flags.StringVar(&o.ui, "ui", "127.0.0.1:8233", "`address` of Temporal's web interface")
 	flags.StringVar(&o.s3, "s3", "127.0.0.1:9000", "`address` of the S3 server")
 	flags.StringVar(&o.sandbox, "sandbox", "127.0.0.1:9900", "`address` of the sandbox")
 	flags.StringVar(&o.ops, "ops", "127.0.0.1:9090", "`address` of health and metrics")
 	flags.String("database-url", "", "PostgreSQL `URL` for the product's tables instead of SQLite")
-	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "", "PostgreSQL `URL` for Temporal's databases instead of SQLite")
+	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "",
+		"PostgreSQL `URL` for Temporal's databases instead of SQLite")
 	flags.StringVar(&infra, "infra", "", "start only these servers, a `list` of "+strings.Join(infraNames(), ","))
-	flags.StringVar(&names, "allowed-hosts", "", "more `names` under which the UI and the sandbox may be reached, with commas")
-	flags.StringVar(&restoredTo, "restored-to", "", "the `time` of the backup that the database was restored from: nothing of it is sent again by itself")
+	flags.StringVar(&names, "allowed-hosts", "",
+		"more `names` under which the UI and the sandbox may be reached, with commas")
+	flags.StringVar(&restoredTo, "restored-to", "",
+		"the `time` of the backup that the database was restored from: nothing of it is sent again by itself")
 	flags.BoolVar(&o.listFailpoints, "list-failpoints", false, "print the names that MEDIAGATE_FAILPOINT takes")
 	flags.BoolVar(&o.version, "version", false, "print the version")
 	if err := flags.Parse(args); err != nil {
@@ -131,7 +135,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 			problems = append(problems, fmt.Errorf("-%s: %q is not host:port", addr.name, addr.value))
 		}
 	}
-	// The S3 server changes the working directory.
+	// The S3 server changes the working directory, so relative paths are resolved here.
 	var err error
 	if o.startedIn, err = os.Getwd(); err != nil {
 		problems = append(problems, err)
@@ -142,7 +146,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	return o, errors.Join(problems...)
 }
 
-// setInfra takes the list of servers apart.
+// setInfra parses the list of servers.
 func (o *options) setInfra(list string) error {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A named port that another program has is reported as that.
+// TestNamedPortIsTaken checks the error if another program listens on a port that an option
+// names.
 func TestNamedPortIsTaken(t *testing.T) {
 	t.Parallel()
 	busy, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -23,7 +24,7 @@ func TestNamedPortIsTaken(t *testing.T) {
 				t.Errorf("exit %d, want %d", status, exitFailed)
 			}
 			if said := p.stderr.String(); !strings.Contains(said, busy.Addr().String()) || !strings.Contains(said, "address already in use") {
-				t.Errorf("it does not say what is the matter:\n%s", said)
+				t.Errorf("the error does not name the cause:\n%s", said)
 			}
 		})
 	}

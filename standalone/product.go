@@ -21,7 +21,7 @@ import (
 	"github.com/mediagate/mediagate/storage/sqlite"
 )
 
-// The account that is there from the first start.
+// The account that the first start creates.
 const (
 	demoAccount   = "demo"
 	demoGroup     = "default"
@@ -29,14 +29,13 @@ const (
 	demoReference = "first start"
 )
 
-// productGrace is how long calls under way may take to end at a stop, within
-// what stopTimeout leaves them: each server below keeps its reserve of that.
+// productGrace is how long calls in progress may take to end when the program stops. It fits
+// into stopTimeout with the reserve of each server below in the stack.
 const productGrace = 10 * time.Second
 
-// startProduct starts the product itself over the embedded servers: the
-// database, the API, the worker; at the first start it makes the account demo.
-// It fills in the API's, the admin API's and the ops' URL, the key, the admin key and the
-// links of the console.
+// startProduct starts the product on the embedded servers: the database, the API and the worker.
+// The first start creates the account demo. startProduct adds to where the URLs of the API, the
+// admin API and the health server, the key, the admin key and the links of the console.
 func startProduct(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options,
 	where *announcement,
@@ -62,7 +61,7 @@ func startProduct(
 		g.Close()
 		return err
 	}
-	if err := markRestored(ctx, g, opts.restoredTo); err != nil { // before the worker serves
+	if err := markRestored(ctx, g, opts.restoredTo); err != nil { // before the worker runs
 		g.Close()
 		return err
 	}
@@ -113,8 +112,8 @@ func startProduct(
 	return nil
 }
 
-// makeLinks fills in where the account and the operator sign in at the console. With a key
-// that is no more nobody does.
+// makeLinks creates the links with which the account and the operator sign in at the console. If
+// the account's key no longer exists, its link is the plain address of the console.
 func makeLinks(ctx context.Context, store *storage.Store, where *announcement) error {
 	link := func(at string, of mediagate.Session) (string, error) {
 		token, hash := api.NewSessionToken()
@@ -129,11 +128,13 @@ func makeLinks(ctx context.Context, store *storage.Store, where *announcement) e
 	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 		return err
 	}
-	where.Operators, err = link(cmp.Or(where.Admin, where.API), mediagate.Session{OperatorHash: api.HashKey(where.AdminKey)})
+	where.Operators, err = link(cmp.Or(where.Admin, where.API),
+		mediagate.Session{OperatorHash: api.HashKey(where.AdminKey)})
 	return err
 }
 
-// markRestored tells the tasks of a restored database that they may lack attempts (D17).
+// markRestored marks the tasks of a restored database, whose latest attempts the backup may lack
+// (D17).
 func markRestored(ctx context.Context, g *app.Gateway, to time.Time) error {
 	if to.IsZero() {
 		return nil
@@ -145,7 +146,7 @@ func markRestored(ctx context.Context, g *app.Gateway, to time.Time) error {
 	return err
 }
 
-// restoreBatch is how many tasks are told at once.
+// restoreBatch is how many tasks are marked at once.
 const restoreBatch = 200
 
 func cmpErr(err, otherwise error) error {
@@ -155,13 +156,14 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// productSources are where the settings come from: those of the embedded servers, under the
-// settings file, the environment and the flags that were given.
+// productSources returns the sources of the settings. The addresses and keys of the embedded
+// servers are the defaults. The settings file, the environment and the given flags override
+// them.
 func productSources(secrets datadir.Secrets, opts options, where *announcement) app.Sources {
 	base := app.Defaults()
-	base.AccountDefaults = app.AccountDefaults{} // whoever runs it is its only account
+	base.AccountDefaults = app.AccountDefaults{} // the program has one account, of its own user
 	base.Temporal.Address, base.Temporal.Namespace = where.Temporal, temporalserver.DefaultNamespace
-	base.Temporal.Compression = false // one machine
+	base.Temporal.Compression = false // all traffic stays on this machine
 	base.Temporal.UIURL = where.UI
 	base.S3 = app.S3{
 		Endpoint: where.S3.Endpoint, Region: where.S3.Region, Bucket: where.S3.Bucket,
@@ -171,15 +173,16 @@ func productSources(secrets datadir.Secrets, opts options, where *announcement) 
 	base.AdminKey = secrets.AdminKey
 	base.EncryptionKeys = []string{secrets.EncryptionKey}
 	base.ShutdownGrace = productGrace
-	base.ParkRetry = 20 * time.Second // a person is watching
+	base.ParkRetry = 20 * time.Second // a person may be watching
 	base.Outbound.Allow = []string{"127.0.0.0/8", "::1/128"}
 	base.Channels = sandboxChannels(where.Sandbox)
-	return app.Sources{Base: base, File: opts.config, Env: os.Environ(), Args: opts.settings, Dir: opts.startedIn, Embedded: true}
+	return app.Sources{
+		Base: base, File: opts.config, Env: os.Environ(), Args: opts.settings, Dir: opts.startedIn, Embedded: true,
+	}
 }
 
-// sandboxChannels are one vendor account each, all played by the sandbox. A
-// vendor for which there is no adapter gets none, and neither does fal, which no built-in
-// model is routed to.
+// sandboxChannels returns a channel for each vendor that the sandbox plays. It leaves out
+// vendors without an adapter, and fal, because no built-in model has a route to it.
 func sandboxChannels(url string) []app.Channel {
 	var channels []app.Channel
 	for _, c := range sandbox.Channels(url) {
@@ -195,8 +198,8 @@ func sandboxChannels(url string) []app.Channel {
 	return channels
 }
 
-// seed makes the account, its grant and its key, once; a start that died in
-// between is gone on with.
+// seed creates the account, its grant and its key, once, and returns the key. If an earlier
+// start died in between, seed completes its work.
 func seed(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir.Secrets) (string, error) {
 	if secrets.Key != "" {
 		return secrets.Key, nil
@@ -218,7 +221,7 @@ func seed(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir
 	return secret, dir.SetKey(secret)
 }
 
-// demo finds the account of an earlier start, or makes it.
+// demo returns the account demo. It creates the account if no earlier start has.
 func demo(ctx context.Context, store *storage.Store) (mediagate.Account, error) {
 	for after := ""; ; {
 		accounts, more, err := store.Accounts(ctx, "", after, 100)

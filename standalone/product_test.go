@@ -36,7 +36,7 @@ func dataDir(t *testing.T) (*datadir.Dir, datadir.Secrets) {
 	return dir, secrets
 }
 
-// openStore opens the database of the folder, with its tables.
+// openStore opens the database of the folder and creates its tables.
 func openStore(t *testing.T, dir *datadir.Dir) *storage.Store {
 	t.Helper()
 	store, err := sqlite.OpenStore(t.Context(), dir.Path("mediagate.db"), storage.Config{
@@ -52,7 +52,7 @@ func openStore(t *testing.T, dir *datadir.Dir) *storage.Store {
 	return store
 }
 
-// embedded is where the embedded servers are.
+// embedded returns the addresses of embedded servers.
 func embedded() *announcement {
 	return &announcement{
 		Temporal: "127.0.0.1:7233", Sandbox: "http://127.0.0.1:9900",
@@ -60,7 +60,7 @@ func embedded() *announcement {
 	}
 }
 
-// What a person says goes over what the program made up.
+// TestProductConfig checks that the user's settings override those that the program makes up.
 func TestProductConfig(t *testing.T) {
 	const admin = "0123456789abcdef0123456789abcdef"
 	write := func(text string) string {
@@ -110,8 +110,8 @@ func TestProductConfig(t *testing.T) {
 	}
 }
 
-// As with the production program, a flag goes over variable and file; its
-// default does not.
+// TestFlagsGoOverVariables checks that a flag overrides variable and file, as in the production
+// program, and that a flag's default does not.
 func TestFlagsGoOverVariables(t *testing.T) {
 	_, secrets := dataDir(t)
 	t.Setenv("MEDIAGATE_API_LISTEN", "127.0.0.1:1111")
@@ -135,7 +135,7 @@ func TestSeededAccount(t *testing.T) {
 	t.Parallel()
 	dir, secrets := dataDir(t)
 	store := openStore(t, dir)
-	for range 2 { // a start that died before it kept the key is gone on with
+	for range 2 { // the second call completes a start that died before it stored the key
 		if _, err := seed(t.Context(), &app.Gateway{Store: store}, dir, secrets); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestSeededAccount(t *testing.T) {
 	}
 }
 
-// Each link signs in the one that it is for.
+// TestLinks checks that each link signs in the account or the operator that it is for.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	dir, secrets := dataDir(t)

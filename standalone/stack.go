@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// stack holds what is running, in the order of the start, and stops it in the
-// reverse order.
+// stack holds the running parts in the order in which they started, and stops them in reverse
+// order.
 type stack struct {
 	logger *slog.Logger
 	parts  []part
-	// failed gets the error of the first part that ended without being asked.
+	// failed receives the error of the first part that ended by itself.
 	failed chan error
 }
 
@@ -32,8 +32,8 @@ func (s *stack) push(name string, stop func(context.Context) error) {
 	s.parts = append(s.parts, part{name: name, stop: stop})
 }
 
-// fail reports that a part ended by itself. Later reports are dropped: one is
-// enough to stop.
+// fail reports that a part ended by itself. Later reports are dropped, because the first already
+// stops the program.
 func (s *stack) fail(name string, err error) {
 	select {
 	case s.failed <- fmt.Errorf("%s ended: %w", name, err):
@@ -41,11 +41,11 @@ func (s *stack) fail(name string, err error) {
 	}
 }
 
-// reserve is the time that each part further down the stack keeps for itself,
-// so that one that hangs cannot use up all of it.
+// reserve is the time kept for each part further down the stack, so that a part that hangs
+// cannot use up the whole timeout.
 const reserve = 1500 * time.Millisecond
 
-// stop stops every part, the last started first, within ctx.
+// stop stops all parts within ctx, the last started first.
 func (s *stack) stop(ctx context.Context) error {
 	var problems []error
 	for i, p := range slices.Backward(s.parts) {

@@ -36,7 +36,7 @@ func TestStackStopsInReverse(t *testing.T) {
 	}
 }
 
-// A part that hangs is given up in time for the others.
+// TestStackKeepsTimeForEveryPart checks that a part that hangs leaves time to stop the others.
 func TestStackKeepsTimeForEveryPart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

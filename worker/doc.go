@@ -1,5 +1,6 @@
 // Package worker registers workflows and activities on their task queues, each with its own
-// bound, and runs them until its context ends. It contains no logic of the durable path.
+// number of slots, and runs them until its context ends. It contains no logic of the durable
+// path.
 //
 // It imports workflows and activities.
 package worker

@@ -22,7 +22,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// scene is an activity on a task whose database is at fault, with its log.
+// scene is an activity that works on a task while the database fails, with its log.
 type scene struct {
 	*activitytest.World
 	ctx     context.Context // of the worker's activities
@@ -63,7 +63,7 @@ func (s *scene) mirror(t *testing.T) error {
 	return err
 }
 
-// TestAFailedActivityIsOneLine checks that a failed attempt is one line with the cause that
+// TestAFailedActivityIsOneLine checks that a failed attempt writes one line, with a cause that
 // Temporal does not get.
 func TestAFailedActivityIsOneLine(t *testing.T) {
 	t.Parallel()
@@ -95,8 +95,8 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutOffIsNoFailure checks that an activity ended by a stop or a cancel is logged
-// without a warning, and is not reported as a failure of the database that it called.
+// TestWhatIsCutOffIsNoFailure checks that an activity ended by a stop or a cancellation logs no
+// warning and does not count as a failure of the database that it called.
 func TestWhatIsCutOffIsNoFailure(t *testing.T) {
 	t.Parallel()
 	away := &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: context.Canceled}
@@ -124,8 +124,8 @@ func TestWhatIsCutOffIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestAPanicIsOneLineWithoutItsValue checks that a panic is logged without its value, and that
-// Temporal gets nothing of it.
+// TestAPanicIsOneLineWithoutItsValue checks that the log line of a panic lacks the panic's
+// value, and that Temporal does not get the value either.
 func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 	t.Parallel()
 	var s *scene
@@ -145,8 +145,8 @@ func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 	}
 }
 
-// TestShutOutTriesAreNotLogged checks that a task parked while all channels are out logs no line
-// for each try: the channel has its own line.
+// TestShutOutTriesAreNotLogged checks that a task which is parked while all channels are out of
+// service does not log a line for each attempt. The channel logs a line of its own.
 func TestShutOutTriesAreNotLogged(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, nil)

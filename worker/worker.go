@@ -17,49 +17,49 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// Config says what a worker process runs.
+// Config configures a worker process.
 type Config struct {
 	Temporal   client.Client
 	Activities *activities.Activities
 	Providers  []string // the providers whose call queues it serves
-	Channels   []string // the configured channels, whose singletons it keeps running
+	Channels   []string // the configured channels, whose workflows it keeps running
 	Grace      time.Duration
 	Logger     *slog.Logger
 	Serving    func() // called once all queues are polled; may be nil
-	// Seen is called each minute with the configured channels.
+	// Seen is called at the start and every minute with the configured channels. It may be nil.
 	Seen func(ctx context.Context, channels []string) error
-	// Observe is called after each activity attempt. The outcome is ok, waits, stopped, cancelled, or
-	// the kind of the error. Observe may be nil.
+	// Observe is called after each activity attempt, with the name of the activity. The outcome
+	// is ok, waits, stopped, cancelled or the kind of the error. Observe may be nil.
 	Observe func(activity, outcome string, took time.Duration)
 }
 
-// The number of activities that a process takes at once from each queue (D18). The limits of the
-// process bound what these activities may use, inside the activities. A queue has slots for the
-// capacity of its limit, and some for activities that wait for the limit. An activity that gets no
-// permit gives its slot back within moments, so a burst from one account does not keep others waiting.
-// A queue of calls has slots for the calls of all channels, so that calls of one channel never block
-// those of another.
+// The number of activities that a process takes from each queue at the same time (D18). The
+// activities themselves then wait for the limits of the process. A queue has slots for the
+// capacity of its limit, and some more for activities that wait for the limit. An activity that
+// gets no permit gives its slot back within moments, so a burst of one account does not block
+// other accounts. A queue of calls has slots for the calls of all channels, so that the calls of
+// one channel never block those of another.
 const (
 	maxDatabase = 64
-	callRoom    = 100 // in each queue of calls, for calls that make no job
+	callRoom    = 100 // in each queue of calls, for calls that create no job
 	backlogRoom = 200 // in each channel's backlog
 	waitRoom    = 64  // in the other queues with a limit, for activities that wait for it
 	maxTending  = 200
-	stickyCache = 500 // cached workflows; more would cost memory and gain no speed
+	stickyCache = 500 // cached workflows; a larger cache costs memory and is no faster
 )
 
-// stickyWait is how long a workflow task waits for the worker that has its run in the cache,
-// before any other worker takes it. The runs of a killed worker wait this long in the first
-// seconds (ADR 5).
+// stickyWait is how long a workflow task waits for the worker that has the run in its cache.
+// After that, any worker may take it. So the runs of a killed worker wait up to five seconds
+// (ADR 5).
 const stickyWait = 5 * time.Second
 
-// heartbeatThrottle lets the SDK send each heartbeat at once. Regular ones come every three
-// seconds. A sender also reports what it has begun before the first byte (D5), and the SDK would
-// hold that back if it came soon after another.
+// heartbeatThrottle makes the SDK send each heartbeat at once. Regular heartbeats come every
+// three seconds. A sender also reports what it is about to send, before the first byte (D5). The
+// SDK's default would delay that heartbeat if it came soon after another.
 const heartbeatThrottle = time.Millisecond
 
-// Run serves the queues until ctx ends, then lets calls in progress end within the grace time.
-// Long activities hand themselves back at once.
+// Run serves the queues until ctx ends. Calls in progress then have the grace time to finish,
+// and long activities return at once.
 func Run(ctx context.Context, c Config) error {
 	worker.SetStickyWorkflowCacheSize(stickyCache)
 	ctx, fail := context.WithCancelCause(ctx)
@@ -68,7 +68,8 @@ func Run(ctx context.Context, c Config) error {
 	defer func() {
 		stopAll(started)
 	}()
-	if err := c.seen(ctx); err != nil { // before the first work, so that operators do not see a channel without a worker
+	// Report the channels before the first work, so that operators see no channel without a worker.
+	if err := c.seen(ctx); err != nil {
 		c.Logger.WarnContext(ctx, "channels not noted", "error", err)
 	}
 	for _, w := range c.workers(fail) {
@@ -102,8 +103,8 @@ func stopAll(started []worker.Worker) {
 	}
 }
 
-// workers returns one worker for each queue. If one fails for good, its queue would be left
-// without a worker while the others go on, so fail ends them all.
+// workers returns one worker for each queue. They call fail if one of them fails for good. Its
+// queue would otherwise have no worker while the others go on, so fail stops the whole process.
 func (c Config) workers(fail context.CancelCauseFunc) []worker.Worker {
 	around := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now, observe: c.Observe}}
 	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
@@ -142,8 +143,8 @@ func (c Config) workers(fail context.CancelCauseFunc) []worker.Worker {
 	return all
 }
 
-// keepSingletons ensures, at the start and every minute, that the workflow Wake and every
-// channel's workflow run (D2) and make progress. It also schedules retention, once.
+// keepSingletons makes sure, at the start and every minute, that the workflow Wake and the
+// workflow of each channel run (D2) and make progress. It also schedules retention, once.
 func (c Config) keepSingletons(ctx context.Context) {
 	keeper := workflows.Keeper{Client: workflows.Client{Temporal: c.Temporal}, Replaced: func(id, reason string) {
 		c.Logger.WarnContext(ctx, "replaced a singleton's run", "workflow", id, "reason", reason)
@@ -179,7 +180,7 @@ func (c Config) seen(ctx context.Context) error {
 	return c.Seen(ctx, c.Channels)
 }
 
-// activityLog writes one canonical line for each activity attempt.
+// activityLog writes one canonical log line for each activity attempt.
 type activityLog struct {
 	interceptor.WorkerInterceptorBase
 	log     *slog.Logger
@@ -187,7 +188,7 @@ type activityLog struct {
 	observe func(activity, outcome string, took time.Duration)
 }
 
-// InterceptActivity adds the log to the activity.
+// InterceptActivity implements interceptor.WorkerInterceptor.
 func (l *activityLog) InterceptActivity(
 	_ context.Context, next interceptor.ActivityInboundInterceptor,
 ) interceptor.ActivityInboundInterceptor {
@@ -201,7 +202,7 @@ type loggedActivity struct {
 	parent *activityLog
 }
 
-// ExecuteActivity runs the activity and writes its line.
+// ExecuteActivity runs the activity and writes its log line.
 func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	start := a.parent.now()
 	ctx, cause := activities.CaptureCause(ctx)
@@ -218,10 +219,12 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	case activities.NoFault(err):
 		outcome = "waits"
 		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
-	case errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown): // another worker repeats it, or this one after its restart
+	case errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown):
+		// Another worker repeats the activity, or this one does after its restart.
 		outcome = "stopped"
 		a.parent.log.InfoContext(ctx, "activity cut off by the stop", append(attrs, "error", cause(err))...)
-	case errors.Is(ctx.Err(), context.Canceled): // cancelled through the heartbeat, so its error says nothing about the called server
+	case errors.Is(ctx.Err(), context.Canceled):
+		// The heartbeat cancelled the activity, so its error is not one of the called server.
 		outcome = "cancelled"
 		a.parent.log.InfoContext(ctx, "activity cancelled", append(attrs, "error", context.Cause(ctx))...)
 	default:

@@ -1,8 +1,8 @@
-// Command demo runs the gateway's main job once, on real parts: it starts the
-// standalone program in a fresh folder, makes a video, an image, a song and, of
-// an image that it uploads, four images and one of them in full, as any user of
-// package client would. It shows their progress, verifies the signed webhooks, saves
-// the files, has a sentence spoken, and stops everything.
+// Command demo runs the gateway's main job once, with real components. It starts the standalone
+// program in a fresh folder. Through package client, as any user would, it makes a video, an
+// image and a song. It uploads an image, makes four images from it, and upscales one of them.
+// It shows the progress of the tasks, verifies the signed webhooks, saves the files, makes a
+// speech, and stops everything.
 package main
 
 import (
@@ -42,8 +42,7 @@ func main() {
 	}
 }
 
-// jobs are what the demo asks for, one after the other; picture is the link to
-// an image that was uploaded.
+// jobs returns the jobs of the demo, in order. picture is the address of an uploaded image.
 func jobs(picture string) []job {
 	return []job{
 		{"a video", "/v1/videos/generations", "alpha-v3", map[string]any{
@@ -70,7 +69,7 @@ type job struct {
 	fields   map[string]any
 }
 
-// last stands in a job's fields for the id of the task before.
+// last is replaced in a job's fields by the id of the task before.
 const last = "the task before"
 
 func demo(ctx context.Context, program string, out io.Writer) (err error) {
@@ -184,7 +183,7 @@ func run(ctx context.Context, c *client.Client, j job, folder string, out io.Wri
 	return id, nil
 }
 
-// speak stores a text as it is spoken.
+// speak has a text spoken and saves the sound.
 func speak(ctx context.Context, c *client.Client, text, path string) (size int, err error) {
 	sound, err := c.Call(ctx, http.MethodPost, "/v1/audio/speech", map[string]string{
 		"model": "eta-4o-mini-tts", "voice": "coral", "input": text,
@@ -210,12 +209,13 @@ func get(ctx context.Context, c *client.Client, path string, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// drawLighthouse draws a tower and its light before the sky.
+// drawLighthouse draws a tower with its light in front of the sky.
 func drawLighthouse() image.Image {
 	const width, height = 320, 180
 	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(color.RGBA{24, 32, 72, 255}), image.Point{}, draw.Src)
 	draw.Draw(picture, image.Rect(150, 60, 170, height), image.NewUniform(color.White), image.Point{}, draw.Src)
-	draw.Draw(picture, image.Rect(145, 45, 175, 60), image.NewUniform(color.RGBA{255, 220, 96, 255}), image.Point{}, draw.Src)
+	draw.Draw(picture, image.Rect(145, 45, 175, 60), image.NewUniform(color.RGBA{255, 220, 96, 255}),
+		image.Point{}, draw.Src)
 	return picture
 }

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// where is what the demo reads of standalone.json.
+// where is the part of standalone.json that the demo reads.
 type where struct {
 	API string `json:"api"`
 	UI  string `json:"ui"`
 	Key string `json:"key"`
 }
 
-// start runs the standalone program on free ports; stop ends it cleanly.
+// start runs the standalone program on free ports. stop stops it cleanly.
 func start(ctx context.Context, program, data, logFile string) (stop func() error, err error) {
 	log, err := os.Create(logFile)
 	if err != nil {
@@ -44,7 +44,7 @@ func start(ctx context.Context, program, data, logFile string) (stop func() erro
 	}, nil
 }
 
-// ready waits until standalone.json says where everything is.
+// ready waits for standalone.json and returns its addresses and the key.
 func ready(ctx context.Context, data string) (where, error) {
 	for {
 		text, err := os.ReadFile(filepath.Join(data, "standalone.json"))

@@ -11,14 +11,14 @@ import (
 	"github.com/mediagate/mediagate/client"
 )
 
-// receiver takes webhooks.
+// receiver receives webhooks.
 type receiver struct {
 	url    string
 	server *http.Server
 	came   chan webhook
 }
 
-// webhook is what came of one: the task, or why it is not believed.
+// webhook is a received webhook: the task, or the reason why the signature is not valid.
 type webhook struct {
 	task client.Task
 	err  error
@@ -52,8 +52,8 @@ func receive(secret string) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.server.Close() }
 
-// expect waits for the webhook of a task. Each task is over, and its webhook here, before
-// the next one begins.
+// expect waits for the webhook of a task. The demo starts a task only after the webhook of the
+// one before has arrived.
 func (r *receiver) expect(ctx context.Context, id string) (client.Task, error) {
 	for {
 		select {

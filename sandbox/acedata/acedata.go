@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is AceData Cloud with the customer that it has here.
+// Vendor returns AceData Cloud with its customer account.
 func Vendor() kernel.Vendor {
 	v := kernel.NewVendor("acedata", "/acedata", "api_key", "sandbox-acedata-api-key", mount)
 	v.Files = file
@@ -20,7 +20,7 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// Codes that jobs have too.
+// The codes that failed jobs also have.
 const (
 	badRequest = "bad_request"
 	forbidden  = "forbidden"
@@ -52,10 +52,10 @@ const (
 	persona  = "persona"
 )
 
-// bodyMax is the most that one request may hold.
+// bodyMax is the largest request, in bytes.
 const bodyMax = 1 << 20
 
-// api is one of the two.
+// api is either of the two APIs.
 type api struct{ *kernel.API }
 
 func mount(s *kernel.Service) http.Handler {
@@ -78,7 +78,7 @@ func mount(s *kernel.Service) http.Handler {
 
 func made(_ *http.Request, j *kernel.Job, _ time.Time) any { return map[string]any{"task_id": j.ID} }
 
-// ended is when the customer is called back.
+// ended returns the job's state once the job has ended, which causes the only callback.
 func ended(j *kernel.Job, now time.Time) string {
 	if state := j.State(now); state != kernel.StateQueued && state != kernel.StateRunning {
 		return string(state)
@@ -88,7 +88,7 @@ func ended(j *kernel.Job, now time.Time) string {
 
 func told(r *http.Request, j *kernel.Job, now time.Time) any { return record(r, j, now)["response"] }
 
-// persona makes a voice of a song: the answer brings it.
+// persona makes a voice from a song and answers with it in the same call.
 func (v api) persona(r *http.Request, a kernel.Account) kernel.Reply {
 	b, err := schemas.Read(r, persona, bodyMax)
 	if _, known := v.song(a, b.Text("audio_id")); err == nil && !known {
@@ -99,7 +99,7 @@ func (v api) persona(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	return v.Accept(a, &kernel.Job{
 		ID: kernel.UUID(), Endpoint: persona, Model: persona, Prompt: b.Text("name"),
-		Media: kernel.Media{Kind: "image"}, // takes as long
+		Media: kernel.Media{Kind: "image"}, // takes as long as an image
 	}, refuse, func(j *kernel.Job) kernel.Reply {
 		if rep, failed := v.Await(r, j, refuse); failed {
 			return rep

@@ -12,10 +12,10 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// songSeconds is how long a song plays that is not made of another.
+// songSeconds is how long a song plays that is not made from another song.
 const songSeconds = 16
 
-// file makes the archive of tracks, the one file that the kernel does not make.
+// file makes the archive of tracks, which is the only file that the kernel cannot make.
 func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 	if name != "stems-0.zip" || j.Endpoint != producer || j.Detail["action"] != stems {
 		return nil, "", false
@@ -23,7 +23,7 @@ func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 	return sample.Padded(packed(j), 0), "application/zip", true
 }
 
-// packed are the tracks of a job in one archive.
+// packed returns an archive with the tracks of a job.
 func packed(j *kernel.Job) []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -33,7 +33,7 @@ func packed(j *kernel.Job) []byte {
 			_, err = io.Copy(entry, sample.MP3(j.Media.Length(i)))
 		}
 		if err != nil {
-			return nil // a buffer takes all
+			return nil // writing to a buffer cannot fail
 		}
 	}
 	_ = w.Close()
@@ -42,7 +42,7 @@ func packed(j *kernel.Job) []byte {
 
 func clipID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "clip "+strconv.Itoa(i)) }
 
-// half is how much of an upload's id is random; the rest proves whose it is.
+// half is the length of the random part of an upload's id. The rest is computed from the owner.
 const half = 18
 
 func uploadID(owner, api string) string {
@@ -54,7 +54,7 @@ func uploadedBy(owner, api, id string) bool {
 	return len(id) > half && id == id[:half]+kernel.Derived(id[:half], api+" "+owner)[half:]
 }
 
-// upload fetches a sound.
+// upload fetches a sound and answers with its id.
 func (v api) upload(r *http.Request, a kernel.Account) kernel.Reply {
 	b, err := schemas.Read(r, "upload", bodyMax)
 	if err == nil {

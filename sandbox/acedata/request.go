@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// The actions that are played. The vendor has more.
+// The supported actions. The vendor has more.
 const (
 	generate = "generate"
 	artist   = "artist_consistency"
@@ -22,7 +22,7 @@ var defaults = map[string]string{suno: "chirp-v4", producer: "FUZZ-2.0"}
 
 const unknownSong = "The song id does not exist or has been taken offline."
 
-// job makes the job of a request of the account's.
+// job returns the job of a request of the account.
 func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 	if id := b.Text("persona_id"); id != "" && !v.voice(a, id) {
 		return nil, kernel.Wrong("persona_id", "does not exist")
@@ -57,7 +57,8 @@ func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 		lyric = "[Verse]\n" + about
 	}
 	return &kernel.Job{
-		ID: kernel.UUID(), CallbackURL: b.Text("callback_url"), Model: cmp.Or(b.Text("model"), defaults[v.Endpoint]), Media: media,
+		ID: kernel.UUID(), CallbackURL: b.Text("callback_url"),
+		Model: cmp.Or(b.Text("model"), defaults[v.Endpoint]), Media: media,
 		Prompt: kernel.Saying(prompt, b.Text("lyric"), about, b.Text("style"), b.Text("title")),
 		Detail: map[string]string{
 			"action": action, "title": title, "lyric": lyric, "style": cmp.Or(b.Text("style"), source.style), "prompt": prompt,
@@ -66,7 +67,7 @@ func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 	}, nil
 }
 
-// marks are those of lyrics, in even steps.
+// marks returns the start and end of each line of the lyrics, in equal steps.
 func marks(lyric string, seconds float64) [][2]float64 {
 	lines := strings.Split(lyric, "\n")
 	out := make([][2]float64, len(lines))
@@ -77,7 +78,7 @@ func marks(lyric string, seconds float64) [][2]float64 {
 	return out
 }
 
-// shown is the length of a song as each API writes it.
+// shown returns the length of a song in the format of the API.
 func shown(endpoint string, seconds float64) any {
 	if endpoint == producer {
 		return fmt.Sprintf("%.10f", seconds)

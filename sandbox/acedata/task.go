@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// query tells of one job or of several. Of several it leaves out those that the account does
-// not have.
+// query answers a poll of one job or of several. Of several jobs, it leaves out those that the
+// account does not have.
 func (v api) query(r *http.Request, a kernel.Account) kernel.Reply {
 	b, err := schemas.Read(r, "tasks", bodyMax)
 	if err != nil {
@@ -35,7 +35,8 @@ func (v api) query(r *http.Request, a kernel.Account) kernel.Reply {
 	return kernel.OK(kernel.CallPoll, map[string]any{"items": items, "count": len(items)})
 }
 
-// record is a job as a question shows it. Its state is empty: the response tells.
+// record returns the answer to a poll of a job. Its field state is always empty, and the field
+// response shows how the job stands.
 func record(r *http.Request, j *kernel.Job, now time.Time) map[string]any {
 	out := map[string]any{
 		"_id": kernel.Derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "",
@@ -45,7 +46,7 @@ func record(r *http.Request, j *kernel.Job, now time.Time) map[string]any {
 	answer := map[string]any{"task_id": j.ID, "trace_id": kernel.Derived(j.ID, "trace")}
 	switch j.State(now) {
 	case kernel.StateQueued:
-		return out // nothing to tell yet
+		return out // without a response
 	case kernel.StateFailed, kernel.StateCancelled:
 		answer["success"], answer["error"] = false, fault(badRequest, "prompt is invalid")
 		if j.Directive.Fail == kernel.FailModeration {
@@ -60,15 +61,15 @@ func record(r *http.Request, j *kernel.Job, now time.Time) map[string]any {
 	return out
 }
 
-// tracksOf are the names of what a separation makes: files of their own with
-// /suno, one archive with /producer.
+// tracksOf holds the names of the tracks that a separation makes. /suno returns one file for
+// each track, and /producer one archive.
 var tracksOf = map[string][]string{
 	allStems: {"Vocals", "Backing Vocals", "Drums", "Bass"},
 	stems:    {"Vocals", "Instrumental"},
 }
 
-// clips are the songs or tracks of a job. Until it is done their links lead to
-// previews.
+// clips returns the songs or tracks of a job. Until the job is finished, their audio_url is the
+// address of a preview.
 func clips(base string, j *kernel.Job, state string) []map[string]any {
 	if j.Endpoint == producer && j.Detail["action"] == stems {
 		return []map[string]any{archive(base, j, state)}
@@ -82,8 +83,10 @@ func clips(base string, j *kernel.Job, state string) []map[string]any {
 			title = fmt.Sprintf("%s (%s)", title, names[i])
 		}
 		c := map[string]any{
-			"id": clipID(j, i), "title": title, "lyric": j.Detail["lyric"], "created_at": j.Created.Format("2006-01-02T15:04:05.000Z"),
-			"model": j.Model, "state": state, "style": j.Detail["style"], "image_url": link("cover-%d.png"), "video_url": "",
+			"id": clipID(j, i), "title": title, "lyric": j.Detail["lyric"],
+			"created_at": j.Created.Format("2006-01-02T15:04:05.000Z"),
+			"model":      j.Model, "state": state, "style": j.Detail["style"],
+			"image_url": link("cover-%d.png"), "video_url": "",
 		}
 		if state == "succeeded" {
 			c["audio_url"], c["duration"] = link("song-%d.mp3"), shown(j.Endpoint, j.Media.Length(i))
@@ -101,7 +104,7 @@ func clips(base string, j *kernel.Job, state string) []map[string]any {
 	return out
 }
 
-// archive is the one item of a separation of /producer.
+// archive returns the only item of a separation by /producer.
 func archive(base string, j *kernel.Job, state string) map[string]any {
 	c := map[string]any{"title": j.Detail["title"], "lyric": "", "model": "", "progress": "50%", "state": state}
 	if state == "succeeded" {
@@ -110,23 +113,25 @@ func archive(base string, j *kernel.Job, state string) map[string]any {
 	return c
 }
 
-// native adds what only songs of /producer have.
+// native adds the fields that only songs of /producer have.
 func native(c map[string]any, j *kernel.Job, i int, state string, link func(string) string) {
-	c["seed"], c["sound"], c["image_id"], c["topic"], c["video_url"] = j.Detail["seed"], j.Detail["prompt"], c["id"], nil, nil
+	c["seed"], c["sound"], c["image_id"], c["topic"], c["video_url"] =
+		j.Detail["seed"], j.Detail["prompt"], c["id"], nil, nil
 	c["progress"] = "50%"
 	if state == "succeeded" {
 		c["progress"], c["wav_url"] = "100%", link("song-%d.wav")
-		c["lyrics_id"], c["lyrics_timing_markers"] = kernel.Derived(j.ID, "lyrics"), marks(j.Detail["lyric"], j.Media.Length(i))
+		c["lyrics_id"], c["lyrics_timing_markers"] =
+			kernel.Derived(j.ID, "lyrics"), marks(j.Detail["lyric"], j.Media.Length(i))
 	}
 }
 
-// song is what is known of one that work can be done on.
+// song describes a song that a request works on.
 type song struct {
 	title, lyric, style string
 	seconds             float64 // 0: unknown
 }
 
-// song finds one that the account made with the API, or uploaded there.
+// song returns a song that the account has made or uploaded with this API.
 func (v api) song(a kernel.Account, id string) (song, bool) {
 	if uploadedBy(a.ID(), v.Endpoint, id) {
 		return song{title: "Upload"}, true
@@ -141,7 +146,7 @@ func (v api) song(a kernel.Account, id string) (song, bool) {
 	return song{}, false
 }
 
-// voice reports that the account made a voice of that id.
+// voice reports whether the account has made a voice with this id.
 func (v api) voice(a kernel.Account, id string) bool {
 	made := func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.Derived(j.ID, persona) == id }
 	return len(v.Jobs(a, made)) > 0

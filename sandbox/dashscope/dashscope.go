@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is DashScope with the customer that it has here.
+// Vendor returns DashScope with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("dashscope", "/dashscope/api/v1", "api_key", "sk-sandbox-dashscope", mount)
 }
@@ -18,13 +18,14 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// Codes that jobs have too.
+// The codes that failed jobs also have.
 const (
 	codeInspection = "DataInspectionFailed"
 	codeAlgorithm  = "InternalError.Algo"
 )
 
-// wrongCall is a call with another mode of answering than the model's.
+// wrongCall is the fault of an asynchronous call for an image, or a synchronous call for a
+// video.
 const wrongCall kernel.Fault = -1
 
 var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
@@ -67,7 +68,8 @@ func mount(s *kernel.Service) http.Handler {
 	})
 }
 
-// read reads the job of a request for a model that is known, or refuses it.
+// read validates a request and returns its job. It refuses a model for which known returns
+// false.
 func read(r *http.Request, known func(model string) bool, job kernel.Maker) (*kernel.Job, kernel.Reply) {
 	body, err := kernel.ReadBody(r, bodyMax)
 	if err != nil {
@@ -91,8 +93,8 @@ func read(r *http.Request, known func(model string) bool, job kernel.Maker) (*ke
 	return j, kernel.Reply{}
 }
 
-// generate makes an image while the caller waits. A failure "at poll" strikes
-// when the image would be ready, one at submit at once.
+// generate makes an image while the caller waits. A failure at submit happens at once, and a
+// failure at poll when the image would be ready.
 func generate(s *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
 	if r.Header.Get("X-DashScope-Async") != "" {
 		return refuse(kernel.CallSubmit, wrongCall, errors.New("asynchronous calls"))

@@ -1,7 +1,6 @@
-// Package dashscope plays Alibaba's Model Studio: images, in one call that lasts
-// until they are there, and videos by Wan, Kling and Vidu, as jobs that are known
-// for 24 hours.
+// Package dashscope plays Alibaba's Model Studio. A call for an image lasts until the image is
+// ready. Videos by Wan, Kling and Vidu are jobs that can be polled for 24 hours.
 //
-// It does not look at what links lead to. A source video whose length matters
-// plays 4.2 seconds.
+// The sandbox does not fetch the media that links lead to. If the length of a source video
+// matters, it is 4.2 seconds.
 package dashscope

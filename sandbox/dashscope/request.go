@@ -10,16 +10,16 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// The pixels of an image of z-image-turbo.
+// The bounds of the pixels of an image of z-image-turbo.
 const (
 	pixelsMin = 512 * 512
 	pixelsMax = 2048 * 2048
 )
 
-// pixels720 are at most those of a video of 720 lines, whatever its ratio.
+// pixels720 is the largest number of pixels of a video that counts as 720P, for every ratio.
 const pixels720 = 1280 * 720
 
-// defaults are those of a model that makes videos.
+// defaults are the default parameters of a model that makes videos.
 type defaults struct {
 	size, resolution, mode string
 	sound                  bool
@@ -41,10 +41,10 @@ var videoModels = map[string]defaults{
 	"vidu/viduq3_reference2video":     {resolution: "720P", size: "1280*720"},
 }
 
-// operation is the name of a model's schema.
+// operation returns the name of a model's schema.
 func operation(model string) string { return model[strings.Index(model, "/")+1:] }
 
-// image makes the job of a request for an image.
+// image returns the job of a request for an image.
 func image(b kernel.Body) (*kernel.Job, error) {
 	width, height := sized(cmp.Or(b.Text("parameters.size"), "1024*1024"))
 	if n := width * height; n < pixelsMin || n > pixelsMax {
@@ -61,7 +61,7 @@ func image(b kernel.Body) (*kernel.Job, error) {
 	return j, nil
 }
 
-// video makes the job of a request for a video.
+// video returns the job of a request for a video.
 func video(b kernel.Body) (*kernel.Job, error) {
 	model, seconds := b.Text("model"), b.Int("parameters.duration")
 	editing := model == "wan2.7-videoedit"
@@ -98,7 +98,7 @@ func video(b kernel.Body) (*kernel.Job, error) {
 	switch {
 	case usual.mode != "":
 		j.Detail[detailKling] = "yes"
-	case seconds == 0: // an edit, as long as its source
+	case seconds == 0: // an edit is as long as its source
 		j.Media.Seconds = sourceSeconds
 		j.Detail[detailInput], j.Detail[detailSeconds] = sourceLength, sourceLength
 	case editing:
@@ -109,16 +109,18 @@ func video(b kernel.Body) (*kernel.Job, error) {
 	return j, nil
 }
 
-// filmName tells a video from an image as the vendor does, by its name.
+// filmName matches the URL of a video. Like the vendor, the sandbox tells videos from images by
+// the name of the file.
 var filmName = regexp.MustCompile(`^[^?]*\.(mp4|mov)(\?|$)`)
 
 func refersToVideo(b kernel.Body) bool {
 	film := func(item kernel.Body) bool { return item.Text("type") == "reference_video" }
-	return slices.ContainsFunc(b.Texts("input.reference_urls"), filmName.MatchString) || slices.ContainsFunc(b.List("input.media"), film)
+	return slices.ContainsFunc(b.Texts("input.reference_urls"), filmName.MatchString) ||
+		slices.ContainsFunc(b.List("input.media"), film)
 }
 
-// said returns the prompt. If it is blank, because the customer cut the shots, the prompt of
-// the first shot takes its place.
+// said returns the prompt. If it is blank because the customer gives a prompt for each shot,
+// said returns the prompt of the first shot. It also checks the shots' indexes and durations.
 func said(b kernel.Body, seconds int) (string, error) {
 	shots := b.List("input.multi_prompt")
 	prompt, sum, seen := b.Text("input.prompt"), 0, map[int]bool{}
@@ -139,7 +141,7 @@ func said(b kernel.Body, seconds int) (string, error) {
 	return prompt, nil
 }
 
-// sized reads a size such as 1280*720.
+// sized parses a size such as 1280*720.
 func sized(size string) (width, height int) {
 	w, h, _ := strings.Cut(size, "*")
 	width, _ = strconv.Atoi(w)
@@ -147,8 +149,8 @@ func sized(size string) (width, height int) {
 	return width, height
 }
 
-// framed is the size of a video of a ratio. Without a ratio the vendor follows a frame or a
-// source video; the sandbox does not look at these, and takes 16:9.
+// framed returns the size of a video with the resolution and ratio. Without a ratio, the vendor
+// uses that of a frame or a source video. The sandbox does not fetch these and uses 16:9.
 func framed(resolution, ratio string) (width, height int) {
 	if ratio == "" {
 		ratio = "16:9"

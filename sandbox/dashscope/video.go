@@ -10,28 +10,27 @@ import (
 )
 
 const (
-	// knownTime is how long a job can be asked for, and the link to a file is good.
+	// knownTime is how long a job can be polled, and how long the link to a file is valid.
 	knownTime = 24 * time.Hour
-	// klingLinkTime is how long the link to one of Kling's files is good.
+	// klingLinkTime is how long the link to a file of a Kling model is valid.
 	klingLinkTime = 30 * knownTime
 
-	// sourceLength is that of every source video.
+	// sourceLength is the length in seconds of every source video.
 	sourceLength = "4.2"
-	// sourceSeconds are those of the file that is made of one.
+	// sourceSeconds is the length in seconds of a video made from one.
 	sourceSeconds = 4
 )
 
-// What a job's queries show again.
+// The keys of the details that a job's polls show.
 const (
-	detailSR       = "sr"       // the lines of a picture
-	detailSeconds  = "seconds"  // of the result, where they are no whole ones
-	detailInput    = "input"    // seconds of what the result was made from
-	detailExtended = "extended" // the prompt was
-	detailKling    = "kling"    // the model is Kling's, who keeps a clean file beside the marked one
+	detailSR       = "sr"       // lines of a picture
+	detailSeconds  = "seconds"  // length of the result, unless it is a whole number
+	detailInput    = "input"    // seconds of the source video
+	detailExtended = "extended" // the prompt was extended
+	detailKling    = "kling"    // the model is Kling's, which keeps a clean file beside the marked one
 )
 
-// synthesize takes a job. The header is what makes the call one that takes
-// jobs.
+// synthesize creates the job of a request for a video. The header makes the call asynchronous.
 func synthesize(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	if r.Header.Get("X-DashScope-Async") != "enable" {
 		return refuse(kernel.CallSubmit, wrongCall, errors.New("synchronous calls"))
@@ -47,7 +46,8 @@ func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return map[string]any{"output": map[string]any{"task_id": j.ID, "task_status": "PENDING"}, "request_id": kernel.UUID()}
 }
 
-// known is the job that the path names, as long as the vendor knows it.
+// known returns the job that the path names, or nil if the vendor does not know it or no longer
+// does.
 func known(api *kernel.API, r *http.Request, a kernel.Account) *kernel.Job {
 	if j := api.Find(a, r.PathValue("id")); j != nil && api.Now().Sub(j.Created) < knownTime {
 		return j
@@ -55,13 +55,13 @@ func known(api *kernel.API, r *http.Request, a kernel.Account) *kernel.Job {
 	return nil
 }
 
-// words are the status words.
+// words are the vendor's words for the states.
 var words = map[kernel.State]string{
 	kernel.StateQueued: "PENDING", kernel.StateRunning: "RUNNING", kernel.StateSucceeded: "SUCCEEDED",
 	kernel.StateFailed: "FAILED", kernel.StateCancelled: "CANCELED",
 }
 
-// query shows a job. One that is not known is no error, but UNKNOWN.
+// query answers a poll of a job. An unknown job is not an error but has the state UNKNOWN.
 func query(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	j := known(api, r, a)
 	if j == nil {
@@ -79,12 +79,12 @@ func cancel(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	return api.Cancel(r, a)
 }
 
-// clock writes a time as the vendor does: by its own watch, without a zone.
+// clock formats a time as the vendor does: in its time zone (UTC+8), without naming the zone.
 func clock(t time.Time) string {
 	return t.In(time.FixedZone("", 8*60*60)).Format("2006-01-02 15:04:05.000")
 }
 
-// task is a job as queries show it.
+// task returns the answer to a poll of a job.
 func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	state := j.State(now)
 	output := map[string]any{"task_id": j.ID, "task_status": words[state], "submit_time": clock(j.Created)}
@@ -108,8 +108,8 @@ func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	return body
 }
 
-// links offers the files. Kling keeps the clean file beside the marked one, the
-// others have but one.
+// links adds the links to a job's files. Kling keeps the clean file beside the marked one. The
+// other models keep one file.
 func links(r *http.Request, j *kernel.Job, now time.Time, output map[string]any) {
 	link := func(name string, good time.Duration) string {
 		return kernel.Base(r) + j.LinkUntil(name, j.Changed(now).Add(good))
@@ -127,8 +127,8 @@ func links(r *http.Request, j *kernel.Job, now time.Time, output map[string]any)
 	}
 }
 
-// usage is what a job is charged for. Where a source video counts, too, it is
-// told apart; the lines are a number there, and a text elsewhere.
+// usage returns the amounts that the vendor charges. If a source video is charged too, the
+// lengths of both videos are listed. SR is then a number, and otherwise a string.
 func usage(j *kernel.Job) map[string]any {
 	out := float64(j.Media.Seconds)
 	if seconds, err := strconv.ParseFloat(j.Detail[detailSeconds], 64); err == nil {

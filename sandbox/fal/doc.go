@@ -1,8 +1,8 @@
-// Package fal plays the queue API of fal, with two of its models: images of FLUX.1
-// [schnell] and videos of LTX 2.3.
+// Package fal plays the queue API of fal with two of its models: images of FLUX.1 [schnell] and
+// videos of LTX 2.3.
 //
-// The vendor takes any request and runs it: what a model refuses is the result of its
-// job, which is completed as every other. A job is asked for by the path of its app, less
-// what is below it. A job that its customer stopped is completed with an error, and a job
-// that runs can be stopped too.
+// The vendor accepts any JSON object and runs it. If the model refuses the request, the job is
+// completed like any other, and the refusal is its result. A job is polled below the path of its
+// app, which is the first two parts of the model's name: fal-ai/flux for fal-ai/flux/schnell. A
+// customer can cancel a queued or running job. The job is then completed with an error.
 package fal

@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// Vendor is fal with the customer that it has here.
+// Vendor returns fal with its customer account.
 func Vendor() kernel.Vendor {
 	v := kernel.NewVendor("fal", "/fal", "api_key", "sandbox-fal-key-id:sandbox-fal-key-secret", mount)
 	v.Files = file
@@ -36,7 +36,7 @@ const (
 
 const unprocessable = http.StatusUnprocessableEntity
 
-// bodyMax is the most that one request may hold.
+// bodyMax is the largest request, in bytes.
 const bodyMax = 10 << 20
 
 type fal struct {
@@ -54,7 +54,8 @@ func mount(s *kernel.Service) http.Handler {
 	})
 }
 
-// refuse puts a fault into fal's words. The queue reports it, or the model.
+// refuse reports a fault in fal's words. Faults of content and of fields take the form of a
+// model's error, the others that of the queue's.
 func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	switch f {
 	case kernel.NoKey:
@@ -75,7 +76,7 @@ func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	}
 }
 
-// say is an error of the queue.
+// say returns an error of the queue.
 func say(kind string, status int, text, name string) kernel.Reply {
 	return kernel.Reply{
 		Kind: kind, Status: status, Header: map[string]string{"X-Fal-Error-Type": name},
@@ -83,7 +84,7 @@ func say(kind string, status int, text, name string) kernel.Reply {
 	}
 }
 
-// detail is an error of a model about a field.
+// detail returns an error of a model about a field.
 func detail(kind string, status int, field, text, name string) kernel.Reply {
 	where := []any{"body"}
 	if field != "" {
@@ -94,8 +95,8 @@ func detail(kind string, status int, field, text, name string) kernel.Reply {
 	}}}}
 }
 
-// submit takes a job for any request that is JSON. What is wrong with it is the job's
-// result.
+// submit creates a job for any JSON object. If the request breaks a rule of the model, the
+// violation becomes the job's result.
 func (v *fal) submit(r *http.Request, a kernel.Account) kernel.Reply {
 	name := r.PathValue("model")
 	m, ok := models[name]
@@ -120,13 +121,13 @@ func (v *fal) submit(r *http.Request, a kernel.Account) kernel.Reply {
 
 const flagged = "The content could not be processed because it contained material flagged by a content checker."
 
-// app is the path by which a job is asked for.
+// app returns the path below which a job is polled.
 func app(j *kernel.Job) string {
 	parts := strings.SplitN(j.Model, "/", 3)
 	return parts[0] + "/" + parts[1]
 }
 
-// links are the id of a job and the addresses of its calls.
+// links returns the id of a job and the addresses of its calls.
 func links(r *http.Request, j *kernel.Job) map[string]any {
 	at := kernel.Base(r) + "/fal/" + app(j) + "/requests/" + j.ID
 	return map[string]any{
@@ -134,7 +135,7 @@ func links(r *http.Request, j *kernel.Job) map[string]any {
 	}
 }
 
-// find finds a job of the app in the path.
+// find returns the job in the path if it belongs to the app in the path.
 func (v *fal) find(r *http.Request, a kernel.Account) *kernel.Job {
 	j := v.Find(a, r.PathValue("id"))
 	if j == nil || app(j) != r.PathValue("owner")+"/"+r.PathValue("app") {
@@ -143,8 +144,8 @@ func (v *fal) find(r *http.Request, a kernel.Account) *kernel.Job {
 	return j
 }
 
-// status tells where a job stands. That a job was stopped is an error here; what the
-// model refused is not.
+// status answers with the state of a job. A cancelled job has an error here. A refusal of the
+// model is visible only in the result.
 func (v *fal) status(r *http.Request, a kernel.Account) kernel.Reply {
 	j := v.find(r, a)
 	if j == nil {
@@ -173,7 +174,7 @@ func (v *fal) status(r *http.Request, a kernel.Account) kernel.Reply {
 	return rep
 }
 
-// result is what the model answered, with its HTTP status.
+// result answers with the model's answer and its HTTP status.
 func (v *fal) result(r *http.Request, a kernel.Account) kernel.Reply {
 	j := v.find(r, a)
 	if j == nil {
@@ -204,7 +205,7 @@ func (v *fal) result(r *http.Request, a kernel.Account) kernel.Reply {
 	return rep
 }
 
-// images are those of a job, none of them flagged.
+// images returns the result of a job that makes images. None of them is flagged.
 func images(r *http.Request, j *kernel.Job) map[string]any {
 	var list, flags []any
 	n, _ := strconv.Atoi(j.Detail["images"])
@@ -227,7 +228,7 @@ func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 	return sample.Padded(sample.Image(j.Media.Width, j.Media.Height), j.Directive.ResultBytes), "image/png", true
 }
 
-// cancel stops a job that has not ended. It is taken again.
+// cancel stops a job that has not ended. It may be repeated.
 func (v *fal) cancel(r *http.Request, a kernel.Account) kernel.Reply {
 	j := v.find(r, a)
 	if j == nil {
@@ -241,7 +242,7 @@ func (v *fal) cancel(r *http.Request, a kernel.Account) kernel.Reply {
 	return rep
 }
 
-// model is a model that is played: the schema of its requests, and what becomes of one.
+// model is one of the models: the schema of its requests and the function that creates a job.
 type model struct {
 	schema string
 	job    func(kernel.Body) *kernel.Job
@@ -252,7 +253,7 @@ var models = map[string]model{
 	"fal-ai/ltx-2.3/text-to-video": {"ltx-text-to-video", video},
 }
 
-// sizes are the pixels of an image by the vendor's names for them.
+// sizes holds the pixels of an image by the vendor's names for them.
 var sizes = map[string][2]int{
 	"square_hd": {1024, 1024}, "square": {512, 512}, "portrait_4_3": {768, 1024}, "portrait_16_9": {576, 1024},
 	"landscape_4_3": {1024, 768}, "landscape_16_9": {1024, 576},
@@ -273,7 +274,7 @@ func image(b kernel.Body) *kernel.Job {
 	}
 }
 
-// shortSides are the pixels of a video's shorter side.
+// shortSides holds the pixels of a video's shorter side.
 var shortSides = map[string]int{"1080p": 1080, "1440p": 1440, "2160p": 2160}
 
 func video(b kernel.Body) *kernel.Job {

@@ -37,7 +37,7 @@ func run(t *testing.T, b *sandboxtest.Sandbox, app, path string, body m) sandbox
 	return b.Call(t, "GET", at, key, nil)
 }
 
-// What a model refuses is the result of its job.
+// A refusal of the model is the result of its job.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
@@ -46,7 +46,7 @@ func TestRules(t *testing.T) {
 	for name, tc := range map[string]struct {
 		app, path string
 		body      m
-		field     string // that is refused; "" when no rule is broken
+		field     string // the refused field; "" if no rule is broken
 	}{
 		"images":           {flux, "/schnell", image, ""},
 		"no prompt":        {flux, "/schnell", with(image, m{"prompt": nil}), "prompt"},
@@ -77,8 +77,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A job is known below its own app, has no result before it ends, and can be stopped
-// until then.
+// A job is known only below its own app. Before it ends it has no result and can be cancelled.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)

@@ -1,13 +1,13 @@
-// Package gemini plays Google's Gemini API as far as it makes images: one
-// call lasts until the image is there and answers with its bytes in base64,
-// which are made while they are sent.
+// Package gemini plays the part of Google's Gemini API that makes images. A call lasts until the
+// image is ready. Its answer contains the image in base64, which is generated while the answer
+// is sent.
 //
-// Of a request, what adapters send is known: one turn of texts and images, the shape and the
-// size of the image.
+// The vendor accepts the fields that adapters send: one turn of texts and images, and the shape
+// and size of the image.
 //
-// A directive that fails at poll strikes when the image would be ready:
-// moderation is told as a finish reason, reject as a text without an image.
-// One that fails at download does so too, for the answer is the download;
-// timeout at download cuts the answer in the middle of the image. Moderation
-// at submit is a block reason. All these answers but the cut one have HTTP 200.
+// A failure at poll happens when the image would be ready: moderation appears as a finish
+// reason, and reject as a text without an image. A failure at download happens then too, because
+// the answer is the download, but a timeout at download cuts the answer in the middle of the
+// image. Moderation at submit appears as a block reason. Of these answers, those that report
+// moderation or a rejection have HTTP 200.
 package gemini

@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is Gemini with the customer that it has here.
+// Vendor returns Gemini with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("gemini", "/gemini", "api_key", "sandbox-gemini-api-key", mount)
 }
@@ -19,7 +19,7 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// bodyMax is the most that a request with its images may hold.
+// bodyMax is the largest request with its images, in bytes.
 const bodyMax = 20 << 20
 
 // models make images.
@@ -34,8 +34,8 @@ func mount(s *kernel.Service) http.Handler {
 	})
 }
 
-// generate makes an image while the caller waits, and answers with it or with what became
-// of it.
+// generate makes an image while the caller waits, and answers with the image or with its
+// failure.
 func generate(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	model, refused := googleapi.Called(r, models, method)
 	if refused != nil {
@@ -54,7 +54,7 @@ func generate(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	return api.Accept(a, j, refuse, func(j *kernel.Job) kernel.Reply {
 		d := j.Directive
 		if d.Fails(kernel.AtDownload) && d.Fail != kernel.FailTimeout {
-			j.Directive.At = kernel.AtPoll // the answer is the download
+			j.Directive.At = kernel.AtPoll // the answer is the download, so it cannot fail later
 		}
 		rep, failed := api.Await(r, j, googleapi.Refuse)
 		switch {
@@ -77,7 +77,8 @@ func generate(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	})
 }
 
-// candidate is what was made, and why it ended.
+// candidate returns the body of an answer with one part and a finish reason. Without a part it
+// adds the message of a refusal.
 func candidate(reason string, part map[string]any) map[string]any {
 	c := map[string]any{"finishReason": reason, "index": 0}
 	if part != nil {
@@ -88,7 +89,8 @@ func candidate(reason string, part map[string]any) map[string]any {
 	return map[string]any{"candidates": []any{c}}
 }
 
-// answer completes what every answer with HTTP 200 has.
+// answer completes the body of an answer with HTTP 200. made is the number of tokens that the
+// image counts for.
 func answer(j *kernel.Job, body map[string]any, made int) kernel.Reply {
 	images, _ := strconv.Atoi(j.Detail["images"])
 	asked := len(j.Prompt)/4 + 258*images

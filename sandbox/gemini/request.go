@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// job makes the job of a request for a model. Of an image the bytes count, whatever its type
-// was said to be.
+// job returns the job of a request for a model. It reads images from their bytes and ignores
+// their stated types.
 func job(model string, b kernel.Body) (*kernel.Job, error) {
 	var (
 		texts  []string
@@ -41,7 +41,7 @@ func job(model string, b kernel.Body) (*kernel.Job, error) {
 	}, nil
 }
 
-// shapes are the sizes of an image of 1K.
+// shapes holds the sizes of images of 1K.
 var shapes = []struct {
 	ratio         string
 	width, height int
@@ -62,8 +62,8 @@ var shapes = []struct {
 	{"8:1", 3072, 384},
 }
 
-// pixels is the size of the image that is asked for. Without a ratio it is the
-// one nearest to the first image's, square when there is none.
+// pixels returns the size of the requested image. Without a ratio, it chooses the ratio nearest
+// to the first input image's, or a square if there is none.
 func pixels(ratio, size string, first kernel.Picture) (width, height int) {
 	best, distance := shapes[0], math.Inf(1)
 	for _, s := range shapes {
@@ -81,5 +81,5 @@ func pixels(ratio, size string, first kernel.Picture) (width, height int) {
 	return best.width * halves / 2, best.height * halves / 2
 }
 
-// tokens are what an image of the size counts for.
+// tokens holds the number of tokens that an image counts for, by size.
 var tokens = map[string]int{"512": 747, "1K": 1120, "2K": 1680, "4K": 2520}

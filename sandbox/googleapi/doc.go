@@ -1,4 +1,4 @@
-// Package googleapi is what Google's vendors of the sandbox share: the errors
-// of google.rpc, API keys, and the rules of Veo, which is offered on two
-// surfaces. It imports sandbox/kernel only.
+// Package googleapi holds the code that Google's vendors of the sandbox share: the errors of
+// google.rpc, API keys, and the rules of Veo, which two of them offer. It imports sandbox/kernel
+// only.
 package googleapi

@@ -8,13 +8,13 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// The faults of these vendors.
+// The faults that only these vendors have.
 const (
-	Hidden  kernel.Fault = -1 // the caller may not see a thing, or there is none
-	NoToken kernel.Fault = -2 // the caller's token is none
+	Hidden  kernel.Fault = -1 // the resource does not exist, or the caller may not see it
+	NoToken kernel.Fault = -2 // the caller's token is not valid
 )
 
-// Refuse answers with an error of google.rpc.
+// Refuse answers with an error in the format of google.rpc.
 var Refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
 	kernel.NoKey: kernel.Says(http.StatusForbidden, "PERMISSION_DENIED",
 		"Method doesn't allow unregistered callers. Please use API Key."),
@@ -36,8 +36,8 @@ var Refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
 	return map[string]any{"error": map[string]any{"code": w.Status, "message": w.Message, "status": w.Code}}
 })
 
-// Keyed recognises customers by the API key. A key that is not one is an invalid argument
-// for this vendor, told apart by its reason.
+// Keyed returns a Recognise that finds the customer by the API key. For this vendor an unknown
+// key is an invalid argument, with a reason of its own.
 func Keyed(s *kernel.Service) kernel.Recognise {
 	return func(r *http.Request) (kernel.Account, *kernel.Reply) {
 		key := r.Header.Get("x-goog-api-key")
@@ -59,8 +59,8 @@ func Keyed(s *kernel.Service) kernel.Recognise {
 	}
 }
 
-// Called are the model and the method that the last part of a path names. A model that is
-// none of these is refused, and so is another method.
+// Called returns the model in the last part of a path, such as MODEL:generateContent. It refuses
+// the call if the model is not one of models or the method is not method.
 func Called(r *http.Request, models []string, method string) (model string, refused *kernel.Reply) {
 	model, called, _ := strings.Cut(r.PathValue("call"), ":")
 	if slices.Contains(models, model) && called == method {

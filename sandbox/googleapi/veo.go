@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// bodyMax is the most that a request with its frames may hold.
+// bodyMax is the largest request with its frames, in bytes.
 const bodyMax = 20 << 20
 
 //go:embed schema
@@ -19,15 +19,15 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// Surface is one of the two ways to Veo.
+// Surface is one of the two APIs that offer Veo.
 type Surface struct {
-	Schema string // what it takes
+	Schema string // name of the schema of its requests
 	Models []string
-	Sound  bool // always on; else it must be said
+	Sound  bool // sound is always on; false: the request must set generateAudio
 	NameOf func(model, id string) string
 }
 
-// API is the surface for one of its models.
+// API returns the kernel's API for one of the surface's models.
 func (s Surface) API(v *kernel.Service, model string) *kernel.API {
 	return &kernel.API{
 		Service: v, Schemas: schemas, Limit: bodyMax, Endpoint: model, Refuse: Refuse,
@@ -37,7 +37,7 @@ func (s Surface) API(v *kernel.Service, model string) *kernel.API {
 	}
 }
 
-// Submit starts an operation.
+// Submit starts an operation and returns the answer.
 func (s Surface) Submit(v *kernel.Service, r *http.Request, a kernel.Account, model string) kernel.Reply {
 	return s.API(v, model).Submit(r, a, s.Schema, func(b kernel.Body) (*kernel.Job, error) {
 		one := b.List("instances")[0]
@@ -61,7 +61,7 @@ func (s Surface) Submit(v *kernel.Service, r *http.Request, a kernel.Account, mo
 
 var shortSides = map[string]int{"720p": 720, "1080p": 1080, "4k": 2160}
 
-// Made are how many videos a job has made, and how many of them are held back.
+// Made returns how many videos of a job are delivered and how many are held back.
 func Made(j *kernel.Job) (delivered, filtered int) {
 	count, _ := strconv.Atoi(j.Detail["samples"])
 	if j.Directive.Fails(kernel.AtPoll) && j.Directive.Fail == kernel.FailModeration {
@@ -71,15 +71,15 @@ func Made(j *kernel.Job) (delivered, filtered int) {
 	return count - filtered, filtered
 }
 
-// Reasons are told of videos that are held back.
+// Reasons returns the reasons for the videos that are held back.
 func Reasons(filtered int) []string {
 	return slices.Repeat([]string{
 		"The video could not be shown since it violates the vendor's usage guidelines. Support codes: 58061214",
 	}, filtered)
 }
 
-// Poll answers about an operation; end makes the response of one that is done
-// and has not failed.
+// Poll answers a poll of an operation. If the operation is done and has not failed, end returns
+// the answer.
 func (s Surface) Poll(
 	v *kernel.Service, a kernel.Account, model, id string, end func(j *kernel.Job, op map[string]any) kernel.Reply,
 ) kernel.Reply {

@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// Fault is why a vendor refuses a call. Each vendor has words of its own for it.
+// Fault is the reason why a vendor refuses a call. Each vendor has its own words for it.
 type Fault int
 
 // The faults.
 const (
-	NoKey         Fault = iota // the caller is no customer
-	NoPath                     // there is no such call
+	NoKey         Fault = iota // the caller is not a customer
+	NoPath                     // there is no such endpoint
 	NoModel                    // there is no such model
 	NoJob                      // the customer has no such job
-	NotNow                     // the state of the job speaks against it
+	NotNow                     // the state of the job does not allow it
 	Invalid                    // the request breaks a rule
 	Inappropriate              // the content is refused
 	Internal                   // the server fails
 	Crowded                    // the customer has too many jobs at once
-	InUse                      // the external id is
+	InUse                      // the external id is in use
 )
 
-// Words are what a vendor says of a fault.
+// Words are the status, code and message with which a vendor reports a fault.
 type Words struct {
 	Status  int
 	Code    any
-	Message string // goes before what is wrong with a request
+	Message string // before the text of the error
 }
 
-// Says returns the words of a fault.
+// Says returns Words with these values.
 func Says(status int, code any, message string) Words { return Words{status, code, message} }
 
-// Refuse answers a call that is refused; err tells more of the fault, or is nil.
+// Refuse returns the answer to a call that is refused. err describes the fault further, or is
+// nil.
 type Refuse func(kind string, f Fault, err error) Reply
 
-// Refuser returns a Refuse that puts the vendor's words into its envelope. Of a fault
-// without words those of Invalid are used.
+// Refuser returns a Refuse that puts the vendor's words into its envelope. Faults without words
+// use those of Invalid.
 func Refuser(words map[Fault]Words, envelope func(Words) any) Refuse {
 	return func(kind string, f Fault, err error) Reply {
 		w, ok := words[f]
@@ -51,35 +52,36 @@ func Refuser(words map[Fault]Words, envelope func(Words) any) Refuse {
 	}
 }
 
-// OK answers a call with HTTP 200.
+// OK returns an answer with HTTP 200.
 func OK(kind string, body any) Reply { return Reply{Kind: kind, Status: http.StatusOK, Body: body} }
 
-// API is a vendor's API, or a generation of it: how its jobs are made, asked for and
+// API is a vendor's API, or one generation of it: how its jobs are created, polled and
 // cancelled.
 type API struct {
 	*Service
 	Schemas  *Schemas
-	Limit    int64  // the most bytes of a request
-	Endpoint string // of its jobs: ids are known there only
+	Limit    int64  // largest request, in bytes
+	Endpoint string // of its jobs: their ids are valid only there
 	Refuse   Refuse
 
-	Made View // the answer to the submission of a new job
-	Task View // the answer about a job
+	Made View // the answer to a submission that created a job
+	Task View // the answer to a poll of a job
 
-	// How the customer is called back; see Callback. Without a word it is not.
+	// The callbacks to the customer; see Callback. If Word is nil, there are none.
 	Word      func(j *Job, now time.Time) string
 	Told      View
 	Challenge bool
 }
 
-// View is what a vendor tells of a job at a time.
+// View returns the vendor's JSON for a job at the time now.
 type View = func(r *http.Request, j *Job, now time.Time) any
 
-// Maker makes the job of a request that broke no rule of its schema, or tells of another rule
-// that it breaks.
+// Maker returns the job of a request that has passed its schema, or an error if the request
+// breaks another rule.
 type Maker = func(Body) (*Job, error)
 
-// Read reads the job of a request, or refuses it.
+// Read validates a request and returns its job. If the request is refused, Read returns nil and
+// the answer.
 func (api *API) Read(r *http.Request, operation string, job Maker) (*Job, Reply) {
 	body, err := api.Schemas.Read(r, operation, api.Limit)
 	var j *Job
@@ -93,7 +95,7 @@ func (api *API) Read(r *http.Request, operation string, job Maker) (*Job, Reply)
 	return j, Reply{}
 }
 
-// Submit makes the job of a request.
+// Submit creates the job of a request and returns the answer.
 func (api *API) Submit(r *http.Request, a Account, operation string, job Maker) Reply {
 	j, rep := api.Read(r, operation, job)
 	if j == nil {
@@ -102,12 +104,12 @@ func (api *API) Submit(r *http.Request, a Account, operation string, job Maker) 
 	return api.Begin(r, a, j)
 }
 
-// Submits serves an operation that makes a job.
+// Submits returns the handler of an operation that creates a job.
 func (api *API) Submits(operation string, job Maker) Handler {
 	return func(r *http.Request, a Account) Reply { return api.Submit(r, a, operation, job) }
 }
 
-// Begin takes a job that broke no rule, and calls the customer back.
+// Begin accepts a job whose request broke no rule, and starts its callbacks.
 func (api *API) Begin(r *http.Request, a Account, j *Job) Reply {
 	rep := api.Accept(a, j, api.Refuse, func(j *Job) Reply { return OK(CallSubmit, api.Made(r, j, j.Created)) })
 	if rep.External = j.ExternalID; rep.Made && api.Word != nil {
@@ -117,7 +119,7 @@ func (api *API) Begin(r *http.Request, a Account, j *Job) Reply {
 	return rep
 }
 
-// Find finds a job of the API by its own or its external id.
+// Find returns the API's job with this id or external id, or nil.
 func (api *API) Find(a Account, id string) *Job {
 	if j := api.Service.Find(a, id); j != nil && j.Endpoint == api.Endpoint {
 		return j
@@ -125,16 +127,16 @@ func (api *API) Find(a Account, id string) *Job {
 	return nil
 }
 
-// Query tells of the job whose id is in the path.
+// Query answers a poll of the job whose id is in the path.
 func (api *API) Query(r *http.Request, a Account) Reply { return api.QueryID(r, a, r.PathValue("id")) }
 
-// QueryID tells of a job.
+// QueryID answers a poll of the job with this id.
 func (api *API) QueryID(r *http.Request, a Account, id string) Reply {
 	return api.Tell(api.Find(a, id), func(j *Job) Reply { return OK(CallPoll, api.Task(r, j, api.Now())) })
 }
 
-// Tell answers a question about a job by show, unless there is none or its directive
-// spoils the question.
+// Tell answers a poll of a job with the reply that show returns. It refuses the poll if j is nil
+// or if the job's directive makes the poll fail.
 func (api *API) Tell(j *Job, show func(j *Job) Reply) Reply {
 	if j == nil {
 		return api.Refuse(CallPoll, NoJob, nil)
@@ -164,10 +166,10 @@ func (api *API) Cancel(r *http.Request, a Account) Reply {
 // Handler answers a customer's call.
 type Handler = func(*http.Request, Account) Reply
 
-// Recognise finds the customer that makes a call, or refuses the call.
+// Recognise returns the customer that makes a call, or the answer that refuses it.
 type Recognise = func(*http.Request) (Account, *Reply)
 
-// Routes serves the calls of customers, and refuses what is no call.
+// Routes returns a handler that serves routes to customers and refuses every other path.
 func (v *Service) Routes(who Recognise, refuse Refuse, routes map[string]Handler) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, h Handler) {
@@ -186,7 +188,8 @@ func (v *Service) Routes(who Recognise, refuse Refuse, routes map[string]Handler
 	return mux
 }
 
-// Customers recognises them by the credential that stands in a header behind a prefix.
+// Customers returns a Recognise that finds a customer by the credential in a header, after a
+// prefix such as "Bearer ".
 func (v *Service) Customers(header, prefix, credential string, refuse Refuse) Recognise {
 	return func(r *http.Request) (Account, *Reply) {
 		if key, ok := strings.CutPrefix(r.Header.Get(header), prefix); ok {
@@ -199,8 +202,8 @@ func (v *Service) Customers(header, prefix, credential string, refuse Refuse) Re
 	}
 }
 
-// Await waits for a job that is answered in the call that submits it, and answers for one
-// whose directive lets it fail then.
+// Await waits until a job is done whose vendor answers in the submitting call. If the directive
+// makes the job fail, Await returns the answer and true.
 func (v *Service) Await(r *http.Request, j *Job, refuse Refuse) (rep Reply, failed bool) {
 	v.Wait(r, j.Takes())
 	if !j.Directive.Fails(AtPoll) {

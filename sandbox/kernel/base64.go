@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Inline is an answer of JSON with files in it, whose base64 is made while it is
-// sent: each of them in turn takes the place of a text that Place made, and the
-// texts stand in the document in the order of the files.
+// Inline returns a JSON answer with files in it. Their base64 is generated while the answer is
+// sent. The first Place in the document becomes the first file, the second Place the second
+// file, and so on.
 func Inline(document any, files ...*io.SectionReader) (*Stream, error) {
 	raw, err := json.Marshal(document)
 	if err != nil {
@@ -37,19 +37,18 @@ func Inline(document any, files ...*io.SectionReader) (*Stream, error) {
 	return s, nil
 }
 
-// Place stands for a file in the document of Inline. No other part of an answer
-// has it.
+// Place marks where Inline puts a file. It must not occur in the document otherwise.
 const Place = "\x00file\x00"
 
-// placed is how it is written.
+// placed is Place as JSON encodes it.
 const placed = `\u0000file\u0000`
 
-// encoder reads its source in base64, a piece at a time.
+// encoder reads its source as base64, one piece at a time.
 type encoder struct {
 	source io.Reader
-	raw    [48 << 10]byte // whole groups of three bytes
+	raw    [48 << 10]byte // a multiple of three, so that only the last piece is padded
 	text   [64 << 10]byte
-	rest   []byte // of text, not yet read
+	rest   []byte // part of text that is not yet read
 	err    error
 }
 

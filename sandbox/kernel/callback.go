@@ -11,35 +11,36 @@ import (
 	"time"
 )
 
-// What a directive can ask of a job's callbacks.
+// The values of the directive callback.
 const (
-	CallbackNone  = "none"  // there are none
+	CallbackNone  = "none"  // no callbacks
 	CallbackLate  = "late"  // each comes callbackLate after the change
-	CallbackFlood = "flood" // they come without a pause from the submit to the end
+	CallbackFlood = "flood" // callbacks without a pause from the submission to the end
 )
 
 const (
 	callbackLate    = 3 * time.Second
-	callbackTimeout = 3 * time.Second // of one: MiniMax's own, for the answer to its challenge
+	callbackTimeout = 3 * time.Second // for one callback; MiniMax allows as much for its challenge
 	callbackLeast   = 5 * time.Millisecond
-	callbackTicks   = 10 // looks at a job while it is made, and the steps of its progress
+	callbackTicks   = 10 // checks of a job while it runs, and the steps of its progress
 )
 
-// Callback is how a vendor tells that a job has changed.
+// Callback describes how a vendor reports a job's changes to its customer.
 type Callback struct {
-	To string // empty: nobody asked for it
-	// Word is told anew when it differs from what was told last; empty: not now.
+	To string // the customer's address; empty: no callbacks
+	// Word summarises the job's state. A change of the word causes a callback; an empty word
+	// causes none.
 	Word func(j *Job, now time.Time) string
 	Body func(j *Job) any
-	// Challenge: the address is tried first, and nothing is told where it does not
-	// answer in kind.
+	// Challenge makes the vendor send a challenge first. If the address does not echo it, no
+	// callback follows.
 	Challenge bool
 }
 
-// CallBack tells of a job until it has ended, or waits for its customer: on the loopback
-// only, since the sandbox calls nobody who did not start it. It returns at once. What the
-// other side answers does not matter, and what is under way when the server ends is lost, as
-// with the vendors.
+// CallBack starts to report the job's changes to c.To, until the job has ended or waits for its
+// customer. It returns at once. It calls loopback addresses only, so that the sandbox reaches no
+// host but its own. As with the real vendors, the response to a callback does not matter, and
+// callbacks under way when the server closes are lost.
 func (v *Service) CallBack(j *Job, c Callback) {
 	if j.Directive.Callback == CallbackNone || !onLoopback(c.To) {
 		return
@@ -67,7 +68,7 @@ func (s *Server) callBack(id string, c Callback) {
 			told = word
 		}
 		passed := now.Sub(j.begun())
-		if state != StateQueued && (state != StateRunning || passed >= j.Takes()) { // or it never ends
+		if state != StateQueued && (state != StateRunning || passed >= j.Takes()) { // the job has ended, or runs forever
 			return
 		}
 		wait := max(callbackLeast, min(j.Takes()/callbackTicks, j.Takes()-passed))
@@ -80,7 +81,7 @@ func (s *Server) callBack(id string, c Callback) {
 	}
 }
 
-// pause reports whether the time passed with the server still there.
+// pause waits for d. It returns false if the server closes before.
 func (s *Server) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -90,7 +91,7 @@ func (s *Server) pause(d time.Duration) bool {
 	}
 }
 
-// challenge reports whether the address answers as MiniMax wants it.
+// challenge reports whether the address echoes a challenge, as MiniMax demands.
 func (s *Server) challenge(to string) bool {
 	want := UUID()
 	var got struct {
@@ -99,7 +100,7 @@ func (s *Server) challenge(to string) bool {
 	return json.Unmarshal(s.post(to, map[string]any{"challenge": want}), &got) == nil && got.Challenge == want
 }
 
-// post returns the beginning of the answer.
+// post sends body as JSON and returns the beginning of the response, or nil if the call fails.
 func (s *Server) post(to string, body any) []byte {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -121,7 +122,8 @@ func (s *Server) post(to string, body any) []byte {
 	return answer
 }
 
-// onLoopback reports whether an address leads to this machine, without asking DNS.
+// onLoopback reports whether an address is localhost or a loopback IP address. It makes no DNS
+// query.
 func onLoopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -133,7 +135,8 @@ func onLoopback(address string) bool {
 
 func newCallbackClient() *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second}, // no proxy of the environment
+		// The transport ignores the proxies of the environment.
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// mountControl adds the endpoints for tests and operators.
+// mountControl adds the control endpoints, which tests and operators use.
 func (s *Server) mountControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sandbox/jobs", s.handleJobs)
 	mux.HandleFunc("DELETE /_sandbox/jobs", s.handleForget)
@@ -30,7 +30,7 @@ type jobView struct {
 	Prompt     string   `json:"prompt"`
 	State      State    `json:"state"`
 	Created    int64    `json:"created"`
-	Billed     int      `json:"billed,omitempty"` // as how many jobs, where that is not one
+	Billed     int      `json:"billed,omitempty"` // number of jobs charged; 0: one
 	Calls      counters `json:"calls"`
 }
 
@@ -50,9 +50,9 @@ func (s *Server) handleJobs(w http.ResponseWriter, r *http.Request) {
 	s.writeJSON(w, http.StatusOK, map[string]any{"jobs": jobs})
 }
 
-// refers reports whether the job is one for the reference: its own or its
-// external id (that one with a suffix too), the directive's ref, or a part
-// of its prompt.
+// refers reports whether the reference names the job. It may be the job's id, its external id,
+// the directive's ref, or a part of the prompt. The external id may have a suffix that begins
+// with neither a letter nor a digit.
 func (j *Job) refers(reference string) bool {
 	if j.ID == reference || j.Directive.Ref == reference || strings.Contains(j.Prompt, reference) {
 		return true
@@ -62,12 +62,12 @@ func (j *Job) refers(reference string) bool {
 	return ok && (suffix == "" || !unicode.IsLetter(next) && !unicode.IsDigit(next))
 }
 
-// handleForget drops jobs, calls, arranged directives and outages.
+// handleForget deletes jobs, calls, arranged directives and outages.
 func (s *Server) handleForget(w http.ResponseWriter, r *http.Request) {
 	s.stored(w, r, s.store.forget())
 }
 
-// handleCalls lists every call, oldest first. provider and job narrow it.
+// handleCalls lists the calls, oldest first. The parameters provider and job filter the list.
 func (s *Server) handleCalls(w http.ResponseWriter, r *http.Request) {
 	provider, id := r.FormValue("provider"), r.FormValue("job")
 	calls := []call{}
@@ -87,7 +87,7 @@ func (s *Server) handleCalls(w http.ResponseWriter, r *http.Request) {
 	s.writeJSON(w, http.StatusOK, map[string]any{"calls": calls})
 }
 
-// handleNext arranges the directive of a vendor's next job.
+// handleNext stores the directive for a vendor's next job.
 func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Provider  string `json:"provider"`
@@ -108,11 +108,11 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 	s.stored(w, r, s.store.update(func(t tx) error { return t.push(bucketNext, next) }))
 }
 
-// readOrder reads a body that orders something of one vendor; false: it has
-// answered that this is none.
+// readOrder decodes a control request about one vendor. If the request is invalid, it answers
+// with an error and returns false.
 func (s *Server) readOrder(w http.ResponseWriter, r *http.Request, order any, provider *string, shape string) bool {
-	// A form, a text, and what has no type at all any page may send from a browser
-	// without being asked first.
+	// A web page may send forms, plain text and bodies without a type to any host without a
+	// preflight. So only JSON is accepted, which needs one.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		s.writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "Content-Type must be application/json"})
 		return false
@@ -130,7 +130,8 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request, order any, pr
 	return true
 }
 
-// stored answers an order by whether the journal has it.
+// stored answers a control request: with 204, or with 500 if err shows that the journal has not
+// stored it.
 func (s *Server) stored(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.log.ErrorContext(r.Context(), "sandbox order is not stored", "error", err)

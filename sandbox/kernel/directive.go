@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The failures that a directive can ask for, and where they strike.
+// The failures that a directive can ask for, and the steps at which they happen.
 const (
 	FailModeration = "moderation"
 	FailInternal   = "internal"
@@ -33,11 +33,11 @@ const (
 	maxAnswer      = time.Minute
 	maxFiltered    = 16
 
-	// internalTimes is how many calls an internal error spoils by default.
+	// internalTimes is the default for how many calls an internal error makes fail.
 	internalTimes = 3
 )
 
-// Directive is what a prompt asks of the sandbox. The zero value asks for
+// Directive is a set of instructions for the sandbox about one job. The zero value changes
 // nothing.
 type Directive struct {
 	Duration    *time.Duration `json:"duration,omitempty"`
@@ -45,26 +45,26 @@ type Directive struct {
 	At          string         `json:"at,omitempty"`
 	Times       int            `json:"times,omitempty"` // 0: every call
 	ResultBytes int64          `json:"result_bytes,omitempty"`
-	Filtered    int            `json:"filtered,omitempty"` // of several results: how many are held back
+	Filtered    int            `json:"filtered,omitempty"` // how many of several results are held back
 	Media       string         `json:"media,omitempty"`    // what is wrong with the media of a job that succeeds
-	Piece       int            `json:"piece,omitempty"`    // of several files: the one that media, or a failure at download, is about; 0: all
-	Progress    *int           `json:"progress,omitempty"`
-	Ref         string         `json:"ref,omitempty"`
-	Callback    string         `json:"callback,omitempty"`
-	Download    time.Duration  `json:"download,omitempty"` // how long a file takes; 0: as fast as it goes
-	Answer      time.Duration  `json:"answer,omitempty"`   // how long after the job is made the submit is answered
+	// Piece is the number of the file to which media or a failure at download applies; 0: all.
+	Piece    int           `json:"piece,omitempty"`
+	Progress *int          `json:"progress,omitempty"`
+	Ref      string        `json:"ref,omitempty"`
+	Callback string        `json:"callback,omitempty"`
+	Download time.Duration `json:"download,omitempty"` // how long a download takes; 0: as fast as possible
+	Answer   time.Duration `json:"answer,omitempty"`   // how long after the job's creation the submission is answered
 }
 
-// Fails reports whether the directive spoils this step.
+// Fails reports whether the directive asks for a failure at this step.
 func (d Directive) Fails(at string) bool { return d.Fail != "" && d.At == at }
 
-// Spoils reports whether it spoils the nth call (from 1) of this step.
+// Spoils reports whether the directive makes the nth call of this step fail, counted from 1.
 func (d Directive) Spoils(at string, nth int) bool {
 	return d.Fails(at) && (d.Times == 0 || nth <= d.Times)
 }
 
-// findDirective takes the directive out of a text. ok is false when there is
-// none.
+// findDirective parses the directive in a text. ok is false if the text has none.
 func findDirective(text string) (d Directive, ok bool, err error) {
 	_, rest, ok := strings.Cut(text, directiveOpen)
 	if !ok {
@@ -81,8 +81,8 @@ func findDirective(text string) (d Directive, ok bool, err error) {
 	return d, true, err
 }
 
-// Saying is the text in which a directive may stand: of several the first that
-// has one, else the first that is there.
+// Saying returns the first text with a directive. If no text has one, it returns the first text
+// that is not empty.
 func Saying(texts ...string) string {
 	if i := slices.IndexFunc(texts, func(s string) bool { return strings.Contains(s, directiveOpen) }); i >= 0 {
 		return texts[i]
@@ -90,8 +90,8 @@ func Saying(texts ...string) string {
 	return cmp.Or(texts...)
 }
 
-// WithoutDirective is a text less what it asks of the sandbox, for jobs that
-// take over the words of another one.
+// WithoutDirective returns the text without its directive. A job that takes over another job's
+// prompt must not take over its directive.
 func WithoutDirective(text string) string {
 	before, rest, found := strings.Cut(text, directiveOpen)
 	_, after, closed := strings.Cut(rest, directiveClose)
@@ -101,7 +101,7 @@ func WithoutDirective(text string) string {
 	return strings.TrimSpace(strings.TrimRight(before, " ") + after)
 }
 
-// parseDirective reads "key=value, …".
+// parseDirective parses "key=value, …".
 func parseDirective(inner string) (Directive, error) {
 	var d Directive
 	var seen []string
@@ -158,7 +158,7 @@ func (d *Directive) set(key, value string) error {
 	return nil
 }
 
-// complete fills what depends on other fields.
+// complete checks the combination of keys and fills in defaults that depend on other fields.
 func (d *Directive) complete(seen []string) error {
 	if d.Piece != 0 && d.Media == "" && d.At != AtDownload {
 		return errors.New("sandbox directive: piece needs media, or at=download")
@@ -185,7 +185,7 @@ func (d *Directive) complete(seen []string) error {
 	return nil
 }
 
-// readSeconds reads a duration, a bare number being seconds.
+// readSeconds parses a duration. A bare number is in seconds.
 func readSeconds(into *time.Duration, value string, most time.Duration) (err error) {
 	if _, bare := strconv.ParseFloat(value, 64); bare == nil {
 		value += "s"

@@ -46,7 +46,7 @@ func TestDirectiveForms(t *testing.T) {
 	}
 }
 
-// lost sends a submission and gives up once the job exists.
+// lost sends a submission and cancels the call once the job exists.
 func lost(t *testing.T, b *sandboxtest.Sandbox, path string, header map[string]string, body, reference string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,7 +96,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// The job is there while its submit waits for the answer.
+// The job exists while its submission waits for the answer.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
@@ -171,7 +171,7 @@ func TestFailAtPoll(t *testing.T) {
 	}
 }
 
-// file submits a video with the directive and returns its link.
+// file submits a video with the directive and returns the link to the video.
 func file(t *testing.T, b *sandboxtest.Sandbox, text string) string {
 	t.Helper()
 	id := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": "[[sandbox: duration=0, " + text + "]]"})).Text("data", "task_id")
@@ -233,7 +233,7 @@ func TestDownloadStalls(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, make([]byte, 50000)); err != nil {
 		t.Fatal(err)
 	}
-	go b.Stop() // lets the held call go
+	go b.Stop() // cuts the held call
 	if n, err := io.Copy(io.Discard, resp.Body); n != 0 || err == nil {
 		t.Errorf("%d more bytes, error %v", n, err)
 	}
@@ -252,7 +252,7 @@ func TestDownloadTakesItsTime(t *testing.T) {
 	}
 }
 
-// What a page may send without being asked first changes nothing here.
+// A web page can send these requests without a preflight, so they change nothing.
 func TestControlTakesNoForms(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
@@ -296,8 +296,7 @@ func TestNextDirective(t *testing.T) {
 	}
 }
 
-// Of a job that succeeds, a directive can leave the links out of the answer, or give
-// files that are none.
+// A directive can remove the links of a job that succeeds, or offer unusable files.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	for directive, want := range map[string]struct {
@@ -306,7 +305,7 @@ func TestMedia(t *testing.T) {
 		size   int
 	}{
 		"media=none":                        {0, "", 0},
-		"media=none, piece=2":               {200, "video/mp4", -1}, // there is one
+		"media=none, piece=2":               {200, "video/mp4", -1}, // the only file is number 1
 		"media=empty":                       {200, "", 0},
 		"media=page":                        {200, "text/html; charset=utf-8", -1},
 		"media=page, piece=2":               {200, "video/mp4", -1},

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// handleDownload serves a finished job's file.
+// handleDownload serves one of a job's files.
 func (s *Server) handleDownload(w http.ResponseWriter, r *http.Request) {
 	s.sendFile(w, r, s.store.find(r.PathValue("job")), r.PathValue("file"), r.URL.Path)
 }
 
-// sendFile answers with a file of the job's, if it is there. The call is in the
-// journal under path.
+// sendFile answers with a file of the job if it can be fetched. The journal records the call
+// under path.
 func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, path string) {
 	out := &downloadWriter{ResponseWriter: w, note: func(status int) error {
 		c := call{At: s.now().UTC(), Provider: "media", Kind: CallDownload, Method: r.Method, Path: path, Status: status}
@@ -78,18 +78,19 @@ func (s *Server) file(j *Job, name string) (content *io.SectionReader, mimeType 
 	return nil, "", false
 }
 
-// trickleStep is the pause between two pieces of a file that takes its time.
+// trickleStep is the pause between two pieces of a slow download.
 const trickleStep = 250 * time.Millisecond
 
-// begin announces a whole file.
+// begin sends the header of an answer that holds a whole file.
 func begin(w http.ResponseWriter, size int64) {
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	w.WriteHeader(http.StatusOK)
 }
 
-// stream sends an answer that holds the file. Its length is not announced, as
-// with vendors that make such answers. Of the failures at download the one
-// that cuts a file short happens here; the others are the vendor's to answer.
+// stream sends an answer that contains the job's files. It does not announce the length, because
+// the vendors with such answers do not. It cuts the answer in the middle if the directive asks
+// for a timeout at download, or for an internal error on a stream that Breaks. The vendor's
+// handler takes care of the other failures.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, rep Reply) {
 	var d Directive
 	if j := s.store.find(rep.Job); j != nil {
@@ -102,16 +103,16 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, rep Reply) {
 		s.stallHalfway(w, r, content, size)
 	case d.Fails(AtDownload) && d.Fail == FailInternal && rep.Stream.Breaks:
 		if _, err := io.CopyN(w, content, size/2); err == nil && http.NewResponseController(w).Flush() == nil {
-			panic(http.ErrAbortHandler) // as below
+			panic(http.ErrAbortHandler) // cuts the connection
 		}
 	case d.Download > 0:
 		s.trickle(w, r, content, size, d.Download)
 	default:
-		_, _ = io.CopyN(w, content, size) // a caller that has gone needs no answer
+		_, _ = io.CopyN(w, content, size) // fails only if the caller has left
 	}
 }
 
-// trickle sends the content in even pieces over the time.
+// trickle sends the content in even pieces over the time that it takes.
 func (s *Server) trickle(w http.ResponseWriter, r *http.Request, content io.Reader, size int64, takes time.Duration) {
 	steps := int64(takes/trickleStep) + 1
 	for sent := int64(0); sent < size; {
@@ -125,7 +126,7 @@ func (s *Server) trickle(w http.ResponseWriter, r *http.Request, content io.Read
 	}
 }
 
-// stallHalfway sends the first half of the content and then nothing more.
+// stallHalfway sends the first half of the content, then stalls and cuts the connection.
 func (s *Server) stallHalfway(w http.ResponseWriter, r *http.Request, content io.Reader, size int64) {
 	if _, err := io.CopyN(w, content, size/2); err != nil {
 		return
@@ -133,11 +134,11 @@ func (s *Server) stallHalfway(w http.ResponseWriter, r *http.Request, content io
 	if http.NewResponseController(w).Flush() == nil {
 		s.stall(r)
 	}
-	// The way net/http offers to cut a connection in the middle of a body.
+	// This panic makes net/http cut the connection in the middle of the body.
 	panic(http.ErrAbortHandler)
 }
 
-// downloadWriter writes the call into the journal before the answer begins.
+// downloadWriter records the call in the journal before the answer begins.
 type downloadWriter struct {
 	http.ResponseWriter
 	note  func(status int) error

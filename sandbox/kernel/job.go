@@ -10,14 +10,13 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// How long a vendor takes for a job without a directive.
+// These are the times that a job takes without a directive.
 const (
 	videoTakes = 2 * time.Second
 	imageTakes = 200 * time.Millisecond
 )
 
-// State is a job's state in the words of the control endpoint; vendors
-// have their own.
+// State is a job's state in the words of the control endpoint. Vendors use words of their own.
 type State string
 
 // The states.
@@ -30,14 +29,15 @@ const (
 	StateCancelled State = "cancelled"
 )
 
-// Job is one accepted submission. Its state follows from the clock, unless
-// the customer cancelled it. It is never written to: a change makes a copy.
+// Job is one accepted submission. Its state follows from the clock, unless the customer
+// cancelled it. A change applies to a fresh copy from the journal, so a Job that a handler holds
+// stays as it is.
 type Job struct {
 	Number     uint64    `json:"number"` // in the order of creation
 	ID         string    `json:"id"`
 	Provider   string    `json:"provider"`
 	Account    string    `json:"account"`
-	Endpoint   string    `json:"endpoint"` // ids are known there only
+	Endpoint   string    `json:"endpoint"` // its ids are valid only there
 	Model      string    `json:"model"`
 	ExternalID string    `json:"external_id,omitempty"`
 	Prompt     string    `json:"prompt"`
@@ -45,35 +45,35 @@ type Job struct {
 	Created    time.Time `json:"created"`
 	Media      Media     `json:"media"`
 
-	Detail    map[string]string `json:"detail,omitempty"`    // what its vendor shows again
-	Cancelled *time.Time        `json:"cancelled,omitempty"` // when the customer did
-	Removed   bool              `json:"removed,omitempty"`   // the customer sees it no more
-	Waits     bool              `json:"waits,omitempty"`     // until its customer says more
-	Billed    int               `json:"billed,omitempty"`    // as how many jobs, where that is not one
-	Begun     *time.Time        `json:"begun,omitempty"`     // when its customer had; else with its creation
+	Detail    map[string]string `json:"detail,omitempty"`    // values that its vendor shows later
+	Cancelled *time.Time        `json:"cancelled,omitempty"` // when the customer cancelled it
+	Removed   bool              `json:"removed,omitempty"`   // hidden from the customer
+	Waits     bool              `json:"waits,omitempty"`     // for input of the customer
+	Billed    int               `json:"billed,omitempty"`    // number of jobs charged; 0: one
+	Begun     *time.Time        `json:"begun,omitempty"`     // when a waiting job was resumed; nil: at its creation
 	Calls     counters          `json:"calls"`
 
-	CallbackURL string `json:"-"` // of a new job: where its customer is called back
+	CallbackURL string `json:"-"` // where callbacks go; set on new jobs only
 }
 
-// Media is the file that a job makes.
+// Media describes the files that a job makes.
 type Media struct {
 	Kind      string `json:"kind"` // "video", "image", "audio" or MediaSpeech
 	Width     int    `json:"width"`
 	Height    int    `json:"height"`
 	Seconds   int    `json:"seconds,omitempty"`
 	Sound     bool   `json:"sound,omitempty"`
-	Watermark bool   `json:"watermark,omitempty"` // a marked copy is offered beside the clean one
-	Grid      bool   `json:"grid,omitempty"`      // an image that is four in one
-	Quarter   int    `json:"quarter,omitempty"`   // an image that is one of such four, from 1
-	Songs     int    `json:"songs,omitempty"`     // how many files of sound there are
-	Pair      bool   `json:"pair,omitempty"`      // of two songs the second one plays a second longer
+	Watermark bool   `json:"watermark,omitempty"` // a marked copy exists beside the clean one
+	Grid      bool   `json:"grid,omitempty"`      // four images in one
+	Quarter   int    `json:"quarter,omitempty"`   // which of such four images, from 1
+	Songs     int    `json:"songs,omitempty"`     // number of sound files
+	Pair      bool   `json:"pair,omitempty"`      // the second of two songs plays a second longer
 }
 
-// MediaSpeech is sound that is made while it is sent: no file of the job's.
+// MediaSpeech is the kind of a sound that is generated while it is sent. Such a job has no file.
 const MediaSpeech = "speech"
 
-// The names under which a job's files are offered.
+// These are the names of a job's files.
 const (
 	FileVideo  = "video.mp4"
 	FileMarked = "video-watermark.mp4"
@@ -82,10 +82,10 @@ const (
 	FileDraft  = "draft.png" // an image before it is finished
 )
 
-// songSide is the size of a song's cover and film.
+// songSide is the side of a song's cover and film, in pixels.
 const songSide = 512
 
-// Length is how many seconds the song of this number plays, from 0.
+// Length returns how many seconds a song plays. Songs are numbered from 0.
 func (m Media) Length(song int) float64 {
 	if m.Pair {
 		return float64(m.Seconds + song)
@@ -93,7 +93,7 @@ func (m Media) Length(song int) float64 {
 	return float64(m.Seconds)
 }
 
-// Takes is how long the vendor works on it.
+// Takes returns how long the vendor works on the job.
 func (j *Job) Takes() time.Duration {
 	switch {
 	case j.Directive.Duration != nil:
@@ -107,7 +107,8 @@ func (j *Job) Takes() time.Duration {
 	}
 }
 
-// State is queued for the first tenth of the time, running after it.
+// State returns the job's state at the time now. A job is queued for the first tenth of its
+// time, and then running.
 func (j *Job) State(now time.Time) State {
 	passed, takes := now.Sub(j.begun()), j.Takes()
 	switch endless := j.Directive.Fails(AtPoll) && j.Directive.Fail == FailTimeout; {
@@ -126,7 +127,7 @@ func (j *Job) State(now time.Time) State {
 	}
 }
 
-// Changed is when the state was entered.
+// Changed returns when the job entered the state that it has at the time now.
 func (j *Job) Changed(now time.Time) time.Time {
 	switch j.State(now) {
 	case StateQueued, StateWaiting:
@@ -147,7 +148,7 @@ func (j *Job) begun() time.Time {
 	return j.Created
 }
 
-// Percent is how much of the work is done, or what the directive says of it.
+// Percent returns how much of the work is done, or the progress that the directive sets.
 func (j *Job) Percent(now time.Time) int {
 	if j.Directive.Progress != nil {
 		return *j.Directive.Progress
@@ -158,7 +159,7 @@ func (j *Job) Percent(now time.Time) int {
 	return int(min(100, max(0, 100*now.Sub(j.begun())/j.Takes())))
 }
 
-// picture is the image that the job makes.
+// picture returns the image that the job makes.
 func (m Media) picture() []byte {
 	switch {
 	case m.Grid:
@@ -170,8 +171,8 @@ func (m Media) picture() []byte {
 	}
 }
 
-// shows reports whether a file is there to be fetched: a draft while the work
-// goes on, any other when it is done.
+// shows reports whether a file can be fetched: a draft while the job runs, any other file once
+// the job has succeeded.
 func (j *Job) shows(name string, now time.Time) bool {
 	if name == FileDraft {
 		return j.State(now) == StateRunning
@@ -179,8 +180,8 @@ func (j *Job) shows(name string, now time.Time) bool {
 	return j.State(now) == StateSucceeded
 }
 
-// File makes one of the job's files, as long as the directive wants it, with
-// its type.
+// File makes one of the job's files and returns its content and MIME type. If the directive sets
+// result_bytes, the result is padded to that length.
 func (j *Job) File(name string) (content *io.SectionReader, mimeType string, ok bool) {
 	m := j.Media
 	switch {
@@ -202,7 +203,7 @@ func (j *Job) File(name string) (content *io.SectionReader, mimeType string, ok 
 	}
 }
 
-// songFile makes a file of one of the songs, such as cover-1.png.
+// songFile makes a file of one of the job's songs, such as cover-1.png.
 func (j *Job) songFile(name string) (content *io.SectionReader, mimeType string, ok bool) {
 	stem, kind, _ := strings.Cut(name, ".")
 	what, number, _ := strings.Cut(stem, "-")
@@ -226,10 +227,10 @@ func (j *Job) songFile(name string) (content *io.SectionReader, mimeType string,
 	}
 }
 
-// Link is the path of one of the job's files.
+// Link returns the path of one of the job's files.
 func (j *Job) Link(name string) string { return fmt.Sprintf("/media/%s/%s", j.ID, name) }
 
-// LinkUntil is such a path that is refused from then on, to the second.
+// LinkUntil returns a path of one of the job's files that is refused from end on, to the second.
 func (j *Job) LinkUntil(name string, end time.Time) string {
 	return fmt.Sprintf("%s?expires=%d", j.Link(name), end.Unix())
 }

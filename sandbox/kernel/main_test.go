@@ -14,8 +14,8 @@ var with = sandboxtest.With
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The kernel is tried through two vendors, one that is polled and one that
-// answers at once.
+// The tests of the kernel use two vendors: Kling, which is polled, and DashScope, which answers
+// a request for an image at once.
 var klingKey = map[string]string{"Authorization": "Bearer sandbox-kling-api-key"}
 
 func call(t *testing.T, b *sandboxtest.Sandbox, method, path string, body any) sandboxtest.Answer {

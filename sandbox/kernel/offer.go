@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// What a directive can make of a job's media, though the job succeeds.
+// The values of the directive media. The job succeeds with each of them.
 const (
 	MediaNone      = "none"      // the answer names no link
 	MediaEmpty     = "empty"     // the file has no bytes
@@ -15,13 +15,14 @@ const (
 	MediaElsewhere = "elsewhere" // the download is redirected to another host
 )
 
-// links are those to jobs' files in an answer: the job, and what names the file.
+// links matches the links to jobs' files in an answer. Its groups are the job's id and the name
+// of the file.
 var links = regexp.MustCompile(`"https?://[^"]*/(?:media/([^/"?]+)/([^"?]+)|v1beta/files/([0-9a-f-]{36})(-[0-9]+:download))[^"]*"`)
 
-// number is that of a file of several, from 0, in its name or its path.
+// number matches the number of a file in its name or path. Numbers start at 0.
 var number = regexp.MustCompile(`-([0-9]+)[.:][a-z0-9]+$`)
 
-// Concerns reports that the directive is about the file of that name or path.
+// Concerns reports whether the directive applies to the file with this name or path.
 func (d Directive) Concerns(name string) bool {
 	if d.Piece == 0 {
 		return true
@@ -33,7 +34,7 @@ func (d Directive) Concerns(name string) bool {
 	return at == d.Piece-1
 }
 
-// named takes those links out of an answer that directives want unnamed.
+// named replaces the links in an answer by null if their jobs' directives say media=none.
 func (s *Server) named(answer []byte) []byte {
 	return links.ReplaceAllFunc(answer, func(link []byte) []byte {
 		m := links.FindSubmatch(link)
@@ -49,8 +50,8 @@ func (s *Server) named(answer []byte) []byte {
 	})
 }
 
-// misplaced answers a download as the job's directive wants its media; it reports
-// false where the directive leaves the file as it is.
+// misplaced answers a download if the directive media asks for another file. Otherwise it
+// returns false and answers nothing.
 func misplaced(w http.ResponseWriter, r *http.Request, j *Job, name, path string) bool {
 	if !j.Directive.Concerns(path) {
 		return false
@@ -60,7 +61,7 @@ func misplaced(w http.ResponseWriter, r *http.Request, j *Job, name, path string
 		w.WriteHeader(http.StatusOK)
 	case MediaPage:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte("<!doctype html><title>Sign in</title>")) // a caller that has gone needs no answer
+		_, _ = w.Write([]byte("<!doctype html><title>Sign in</title>")) // fails only if the caller has left
 	case MediaElsewhere:
 		host, port, err := net.SplitHostPort(r.Host)
 		if err != nil || r.FormValue("moved") != "" {

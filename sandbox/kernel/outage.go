@@ -10,20 +10,21 @@ import (
 
 // The modes of an outage.
 const (
-	outageError = "error" // each call is answered with a server error that is not the vendor's
-	outageHang  = "hang"  // no call is answered
-	outageOff   = "off"
+	outageError = "error" // calls get a server error without the vendor's envelope
+	outageHang  = "hang"  // calls get no answer
+	outageOff   = "off"   // ends the outage
 )
 
-// outage is a vendor that is away, for all its customers or for the one that
-// comes with a key. No call then has any effect.
+// outage makes a vendor unavailable, for all its customers or for the customer with a key. Calls
+// during an outage have no effect.
 type outage struct {
 	Provider string `json:"provider"`
 	Key      string `json:"key,omitempty"`
 	Mode     string `json:"mode"`
 }
 
-// begin replaces the outage of the same customers.
+// begin stores an outage in place of the earlier one with the same vendor and key. The mode off
+// only removes the earlier one.
 func (st *store) begin(o outage) error {
 	key := []byte(o.Provider + "\x00" + o.Key)
 	return st.update(func(t tx) error {
@@ -34,8 +35,7 @@ func (st *store) begin(o outage) error {
 	})
 }
 
-// outage is the mode of the vendor's outage for who sends the request; empty
-// without one.
+// outage returns the mode of the outage that applies to the request, or "" if there is none.
 func (st *store) outage(provider string, r *http.Request) (mode string) {
 	_ = st.view(func(t tx) error {
 		return each(t, bucketOutages, func(_ []byte, o outage) error {
@@ -48,8 +48,8 @@ func (st *store) outage(provider string, r *http.Request) (mode string) {
 	return mode
 }
 
-// comesWith reports that a request names the key: in a header or a parameter as
-// it is, or as the issuer of a token.
+// comesWith reports whether a request carries the key, either as it is in a header or in the
+// parameter key, or as the issuer of a token in a header.
 func comesWith(r *http.Request, key string) bool {
 	for _, values := range r.Header {
 		for _, value := range values {
@@ -63,7 +63,8 @@ func comesWith(r *http.Request, key string) bool {
 	return r.URL.Query().Get("key") == key
 }
 
-// issuer is who has signed a token, as the token says.
+// issuer returns the iss claim of a token, without checking the signature. It returns "" if the
+// text is not a token.
 func issuer(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -79,11 +80,13 @@ func issuer(token string) string {
 	return claims.Issuer
 }
 
-// away answers a call during an outage.
+// away returns the answer to a call during an outage. It returns false if there is no outage.
 func (s *Server) away(vendor string, r *http.Request) (Reply, bool) {
 	switch s.store.outage(vendor, r) {
 	case outageError:
-		return Reply{Kind: CallOther, Status: http.StatusInternalServerError, Body: map[string]string{"error": "outage"}}, true
+		return Reply{
+			Kind: CallOther, Status: http.StatusInternalServerError, Body: map[string]string{"error": "outage"},
+		}, true
 	case outageHang:
 		return Reply{Kind: CallOther, Lost: true}, true
 	default:
@@ -91,7 +94,7 @@ func (s *Server) away(vendor string, r *http.Request) (Reply, bool) {
 	}
 }
 
-// handleOutage begins or ends an outage.
+// handleOutage starts or ends an outage.
 func (s *Server) handleOutage(w http.ResponseWriter, r *http.Request) {
 	var in outage
 	if !s.readOrder(w, r, &in, &in.Provider, "the body is {provider, key, mode}") {

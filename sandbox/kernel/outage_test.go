@@ -19,7 +19,7 @@ func outage(t *testing.T, b *sandboxtest.Sandbox, in m) {
 	}
 }
 
-// An outage is one vendor's, or one key's there, and no call has an effect.
+// An outage affects one vendor, or one key of a vendor. Calls during it have no effect.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	dir, c := t.TempDir(), sandboxtest.NewClock()

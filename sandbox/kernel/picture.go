@@ -10,17 +10,17 @@ import (
 	"strconv"
 	"strings"
 
-	_ "golang.org/x/image/webp" // one more of them
+	_ "golang.org/x/image/webp" // another format that vendors take
 )
 
-// Picture is what the head of an image says.
+// Picture is the format and size that an image's header states.
 type Picture struct {
 	Format        string // "jpeg", "png" or "webp"
 	Width, Height int
 }
 
-// InlinePicture reads the head of a picture in base64, which may be a data URI, and how
-// many bytes the picture has. The image itself is not decoded.
+// InlinePicture reads the header of an image in base64, which may be a data URI. It also returns
+// the size of the image in bytes. The pixels are not decoded.
 func InlinePicture(text string) (p Picture, size int, err error) {
 	if strings.HasPrefix(text, "data:") {
 		_, text, _ = strings.Cut(text, ",")
@@ -36,8 +36,8 @@ func InlinePicture(text string) (p Picture, size int, err error) {
 	return Picture{Format: format, Width: config.Width, Height: config.Height}, len(raw), nil
 }
 
-// Pixels is the size of a video with the short side and the ratio; the codec
-// wants even ones.
+// Pixels returns the size of a video from its short side and its ratio. It rounds the long side
+// up to an even number, which the codec demands.
 func Pixels(short, width, height int) (int, int) {
 	even := func(n int) int { return (n + 1) / 2 * 2 }
 	if width >= height {
@@ -46,7 +46,7 @@ func Pixels(short, width, height int) (int, int) {
 	return short, even(short * height / width)
 }
 
-// Ratio reads one such as 16:9.
+// Ratio parses a ratio such as 16:9.
 func Ratio(text string) (width, height int) {
 	w, h, _ := strings.Cut(text, ":")
 	width, _ = strconv.Atoi(w)

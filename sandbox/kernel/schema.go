@@ -24,14 +24,14 @@ import (
 	"golang.org/x/text/message"
 )
 
-// Schemas are the JSON Schemas of one vendor, by operation. A schema states what the
-// vendor takes, and so what it refuses.
+// Schemas holds one vendor's JSON Schemas, by operation. A schema states which requests the
+// vendor accepts. All others are refused.
 type Schemas struct {
 	compiled func() map[string]*jsonschema.Schema
 }
 
-// NewSchemas returns the schemas of the files schema/*.yaml, compiled when the first
-// request comes. A file with a fault ends the program, since it is part of it.
+// NewSchemas returns the schemas in the files schema/*.yaml. The first request compiles them. An
+// invalid file panics, because the files are part of the program.
 func NewSchemas(files fs.FS) *Schemas {
 	return &Schemas{compiled: sync.OnceValue(func() map[string]*jsonschema.Schema {
 		const base = "mem:///"
@@ -57,11 +57,11 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// Violation is a rule of the vendor's that a request breaks. Its text is for the
-// vendor's own message.
+// Violation is a rule of the vendor that a request breaks. Its text becomes part of the vendor's
+// message.
 type Violation struct {
-	Field string // such as input.media[1].url; empty: the request itself
-	Rule  string // the keyword of the schema; empty: a rule that no schema states
+	Field string // such as input.media[1].url; empty: the whole request
+	Rule  string // keyword of the schema; empty: the rule is not in a schema
 	text  string
 }
 
@@ -73,17 +73,17 @@ func (v *Violation) Error() string {
 	return v.Field + ": " + v.text
 }
 
-// Wrong returns the violation of a rule that no schema can state.
+// Wrong returns the violation of a rule that does not fit into a schema.
 func Wrong(field, format string, args ...any) error {
 	return &Violation{Field: field, text: fmt.Sprintf(format, args...)}
 }
 
-// Body is the JSON object that a request holds. Its methods take the path of a field, such
-// as settings.duration, and return the zero value if there is no such field. The schema has
-// checked the types before.
+// Body is the JSON object of a request. Its methods take the path of a field, such as
+// settings.duration, and return the zero value if there is no such field. The schema has already
+// checked the types.
 type Body map[string]any
 
-// ReadBody reads a request's body of at most limit bytes.
+// ReadBody reads a request's body, which may have up to limit bytes.
 func ReadBody(r *http.Request, limit int64) (Body, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, errors.New("Content-Type must be application/json")
@@ -159,7 +159,7 @@ func (b Body) Texts(path string) (list []string) {
 	return list
 }
 
-// Check judges a body by the schema of an operation. Its error is a *Violation.
+// Check validates a body against the schema of an operation. Its error is a *Violation.
 func (s *Schemas) Check(operation string, b Body) error {
 	schema := s.compiled()[operation]
 	if schema == nil {
@@ -171,7 +171,7 @@ func (s *Schemas) Check(operation string, b Body) error {
 	return nil
 }
 
-// Read is ReadBody and Check.
+// Read reads a request's body and checks it against the schema of an operation.
 func (s *Schemas) Read(r *http.Request, operation string, limit int64) (Body, error) {
 	body, err := ReadBody(r, limit)
 	if err == nil {
@@ -180,8 +180,8 @@ func (s *Schemas) Read(r *http.Request, operation string, limit int64) (Body, er
 	return body, err
 }
 
-// firstViolation picks the violation that a vendor reports: fields that it does not know
-// before those that it misses, and these before wrong values.
+// firstViolation returns the violation that a vendor reports. Unknown fields come first, then
+// missing fields, then wrong values.
 func firstViolation(verdict *jsonschema.ValidationError) *Violation {
 	ranks := []string{"additionalProperties", "required"}
 	rank := func(v *Violation) int {
@@ -195,11 +195,11 @@ func firstViolation(verdict *jsonschema.ValidationError) *Violation {
 	})
 }
 
-// violations returns the leaves of a verdict.
+// violations returns the violations at the leaves of a validation error.
 func violations(verdict *jsonschema.ValidationError) []*Violation {
 	var leaves []*Violation
 	switch verdict.ErrorKind.(type) {
-	case *kind.Contains, *kind.MinContains, *kind.MaxContains: // their causes are items that are something else
+	case *kind.Contains, *kind.MinContains, *kind.MaxContains: // their causes are the items that do not match
 	default:
 		for _, cause := range verdict.Causes {
 			leaves = append(leaves, violations(cause)...)
@@ -222,7 +222,7 @@ func violations(verdict *jsonschema.ValidationError) []*Violation {
 		at, v.text = append(at, slices.Min(k.Properties)), "unknown field"
 	case *kind.FalseSchema:
 		v.Rule, v.text = "additionalProperties", "is not supported here"
-	case *kind.Pattern: // without the value, which may be long
+	case *kind.Pattern: // leave out the value, which may be long
 		v.text = "must match " + k.Want
 	default:
 		v.text = k.LocalizedString(message.NewPrinter(language.English))

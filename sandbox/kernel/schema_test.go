@@ -33,7 +33,8 @@ func read(t *testing.T, body string) (kernel.Body, error) {
 	return schemas.Read(r, "draw", 100)
 }
 
-// A request is told the first rule that it breaks, by the field and what is wrong with it.
+// The answer to a request names the first rule that the request breaks: the field and what is
+// wrong with it.
 func TestViolations(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]struct{ says, rule string }{

@@ -9,27 +9,27 @@ import (
 	"math/big"
 )
 
-// same compares secrets without telling by time where they differ.
+// same compares secrets in a time that does not depend on where they differ.
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// fingerprint stands for a credential in the store.
+// fingerprint returns a hash that identifies a credential in the store.
 func fingerprint(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:6])
 }
 
-// NumericID makes an id of so many digits.
+// NumericID returns a random id with this number of digits.
 func NumericID(digits int64) string {
 	least := new(big.Int).Exp(big.NewInt(10), big.NewInt(digits-1), nil)
 	n, err := rand.Int(rand.Reader, new(big.Int).Mul(least, big.NewInt(9)))
 	if err != nil {
-		// rand.Reader never fails: it ends the process itself.
+		// rand.Reader ends the process instead of returning an error.
 		return ""
 	}
 	return n.Add(n, least).String()
 }
 
-// UUID makes a random UUID.
+// UUID returns a random UUID.
 func UUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -37,7 +37,7 @@ func UUID() string {
 	return dashed(b[:])
 }
 
-// Derived is an id in the form of a UUID that follows from another one.
+// Derived returns an id in the form of a UUID that is computed from another id.
 func Derived(id, what string) string {
 	sum := sha256.Sum256([]byte(id + "\x00" + what))
 	return dashed(sum[:16])

@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// Config is what a Server needs.
+// Config configures a Server.
 type Config struct {
-	Dir      string    // where jobs and calls are kept; one Server a folder
-	Accounts []Account // none: each vendor's own
+	Dir      string    // of the journal; one Server for each folder
+	Accounts []Account // empty: one for each vendor
 	Logger   *slog.Logger
 	Now      func() time.Time // nil: time.Now
 	Vendors  []Vendor
 }
 
-// Vendor is what a vendor's folder exports.
+// Vendor describes one vendor. Each vendor's folder exports one.
 type Vendor struct {
-	Name    string // in paths, settings and answers of the control endpoints
+	Name    string // in paths, credentials and control endpoints
 	Account Account
 	Channel Channel
-	Mount   func(*Service) http.Handler // paths begin after the vendor's name
-	// Files makes the files of its jobs that Job.File does not know; nil where
-	// there are none.
+	Mount   func(*Service) http.Handler // its paths lack the vendor's name
+	// Files makes the files of its jobs that Job.File does not know. It is nil if there are
+	// none.
 	Files func(j *Job, name string) (content *io.SectionReader, mimeType string, ok bool)
 }
 
-// NewVendor is a vendor whose customer has one credential, of this name and value, and
+// NewVendor returns a vendor whose customer has one credential, with this name and value, and
 // whose API begins at the path.
 func NewVendor(name, path, credential, value string, mount func(*Service) http.Handler) Vendor {
 	credentials := func() map[string]string { return map[string]string{credential: value} }
@@ -44,24 +44,24 @@ func NewVendor(name, path, credential, value string, mount func(*Service) http.H
 	}
 }
 
-// Account is one customer of a vendor. Jobs of one account are unknown to
-// the others, as with the vendor. Where the vendor has two schemes, the
-// credentials of each open the account.
+// Account is one customer of a vendor. As with the real vendor, an account sees only its own
+// jobs. If the vendor has two authentication schemes, the credentials of either open the
+// account.
 type Account struct {
 	Provider    string
 	Credentials map[string]string // named as in a channel's settings
-	Concurrency int               // jobs at once where the vendor refuses more; 0: no limit
+	Concurrency int               // largest number of jobs at once; 0: no limit
 
-	customer string // of several that the credentials open, see customer
+	customer string // the NAME in KEY@NAME; see Server.customer
 }
 
-// Address stands for that of the sandbox in the credentials of a channel.
+// Address is the placeholder for the sandbox's address in the credentials of a channel.
 const Address = "{sandbox}"
 
-// Channel is how a gateway is set up to reach the vendor here.
+// Channel is the configuration by which a gateway reaches the vendor here.
 type Channel struct {
 	Provider    string
-	Path        string // where the API begins, after the sandbox's own address
+	Path        string // of the API, after the sandbox's address
 	Credentials map[string]string
 }
 
@@ -75,14 +75,15 @@ type Server struct {
 	handler  http.Handler
 
 	callbacks *http.Client
-	calling   sync.WaitGroup  // one for each job that is told of
+	calling   sync.WaitGroup  // one for each job with callbacks
 	life      context.Context // ends with Close
 	end       context.CancelFunc
 	closing   chan struct{}
 	once      sync.Once
 }
 
-// New opens the folder, going on with what it holds.
+// New returns a Server that keeps its journal in cfg.Dir. It continues with the jobs that the
+// folder already holds.
 func New(cfg Config) (*Server, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("sandbox: a folder is required")
@@ -103,7 +104,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		vendors: cfg.Vendors, accounts: cfg.Accounts, store: st, log: cfg.Logger, now: cfg.Now, closing: make(chan struct{}), callbacks: newCallbackClient(),
+		vendors: cfg.Vendors, accounts: cfg.Accounts, store: st, log: cfg.Logger, now: cfg.Now,
+		closing: make(chan struct{}), callbacks: newCallbackClient(),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
@@ -117,12 +119,11 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Handler serves vendors, media and control.
+// Handler returns the handler of the vendors, the media and the control endpoints.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Close lets go of held connections and closes the store; calls that come
-// later fail. It goes before the shutdown of the HTTP server, which would
-// wait for the held ones.
+// Close cuts the connections that are held open and closes the journal. Later calls fail. Call
+// it before the shutdown of the HTTP server, which would wait for those connections.
 func (s *Server) Close() error {
 	var err error
 	s.once.Do(func() {
@@ -135,10 +136,10 @@ func (s *Server) Close() error {
 	return err
 }
 
-// customer finds the vendor's customer whose credential has the value. A value
-// has variants, so that keys can be renewed: KEY~2 is another key of the same
-// customer, KEY@NAME one of another customer, KEY@NAME~2 that one's second. What
-// follows a * is how many jobs at once are taken from that customer: KEY@NAME*5.
+// customer returns the vendor's customer whose credential has the value. Each credential has
+// variants, so that tests can renew keys and add customers: KEY~2 is another key of the same
+// customer, KEY@NAME is a key of another customer, and KEY@NAME~2 is that customer's second key.
+// KEY@NAME*5 limits that customer to five jobs at once.
 func (s *Server) customer(provider, credential, value string) (Account, bool) {
 	value, _, _ = strings.Cut(value, "~")
 	value, limit, limited := strings.Cut(value, "*")
@@ -159,7 +160,8 @@ func (s *Server) customer(provider, credential, value string) (Account, bool) {
 	return Account{}, false
 }
 
-// ID names the account in the store, without a secret that signs.
+// ID returns a name for the account in the store. It is a hash of the account's key and never
+// contains a secret that signs tokens.
 func (a Account) ID() string {
 	key := cmp.Or(a.Credentials["access_key"], a.Credentials["api_key"], a.Credentials["api_secret"])
 	if a.customer != "" {

@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// Service is the server as one vendor's folder uses it.
+// Service gives one vendor's folder access to the server.
 type Service struct {
 	server *Server
 	vendor string
 }
 
-// Reply is what a vendor answers to one call.
+// Reply is a vendor's answer to one call.
 type Reply struct {
 	Kind     string // of the call
 	Status   int
 	Header   map[string]string
-	Body     any     // as JSON
-	Stream   *Stream // instead of Body
-	File     string  // instead of Body: this one of the job's files, as the directive wants it
+	Body     any     // encoded as JSON
+	Stream   *Stream // sent instead of Body
+	File     string  // sent instead of Body: the name of a file of Job
 	Job      string
 	External string
-	Made     bool // the call made the job
-	Lost     bool // no answer is given
+	Made     bool // the call created Job
+	Lost     bool // no answer is sent
 
-	after time.Duration // the answer is given so long after the call
+	after time.Duration // delay between the call and its answer
 }
 
-// Stream is an answer that is made while it is sent, so that it may be larger
-// than what one would hold. The directive of the reply's job says how it goes.
+// Stream is an answer that is generated while it is sent, so it need not fit into memory. The
+// directive of the reply's job decides how fast it is sent and whether it is cut off.
 type Stream struct {
 	Type    string // of its content
 	Size    int64
 	Content io.Reader
-	Whole   bool // it is not cut short, whatever the directive says
-	Breaks  bool // an internal error at download cuts it off in the middle
+	Whole   bool // a timeout at download does not cut it off
+	Breaks  bool // an internal error at download cuts it off
 }
 
-// Handle runs one of the vendor's handlers: the call is in the journal before
-// the first byte of its answer leaves.
+// Handle returns an HTTP handler that runs one of the vendor's handlers. It records the call in
+// the journal before the first byte of the answer leaves.
 func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 	s := v.server
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 		}
 		if rep.Lost {
 			s.stall(r)
-			// The way net/http offers to cut a connection without an answer.
+			// This panic makes net/http cut the connection without an answer.
 			panic(http.ErrAbortHandler)
 		}
 		if rep.after > 0 && !s.wait(r, rep.after) {
@@ -84,19 +84,19 @@ func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 	}
 }
 
-// Customer finds the vendor's customer whose credential has the value.
+// Customer returns the vendor's customer whose credential has the value.
 func (v *Service) Customer(credential, value string) (Account, bool) {
 	return v.server.customer(v.vendor, credential, value)
 }
 
-// Now is the time by the sandbox's clock.
+// Now returns the time by the sandbox's clock.
 func (v *Service) Now() time.Time { return v.server.now() }
 
-// Wait reports whether the time passed with the caller still there.
+// Wait waits for d. It returns false if the caller leaves or the server closes before.
 func (v *Service) Wait(r *http.Request, d time.Duration) bool { return v.server.wait(r, d) }
 
-// Find finds a job of the account by its own or its external id. One that the
-// customer removed is not found.
+// Find returns the account's job with this id or external id. It returns nil if there is none or
+// if the customer removed it.
 func (v *Service) Find(a Account, id string) *Job {
 	j := v.server.store.lookup(v.vendor, a.ID(), id)
 	if j == nil || j.Removed {
@@ -105,26 +105,26 @@ func (v *Service) Find(a Account, id string) *Job {
 	return j
 }
 
-// Jobs lists the account's jobs that match and are not removed, oldest first.
+// Jobs returns the account's jobs that match, oldest first. It leaves out removed jobs.
 func (v *Service) Jobs(a Account, match func(*Job) bool) []*Job {
 	return v.server.store.list(func(j *Job) bool {
 		return j.Provider == v.vendor && j.Account == a.ID() && !j.Removed && match(j)
 	})
 }
 
-// Count adds a call of the kind to the job and returns its number, from 1.
+// Count counts a call of the kind for the job and returns the number of such calls so far.
 func (v *Service) Count(j *Job, kind string) int { return v.server.store.count(j.ID, kind) }
 
-// Spoiled counts a question about the job, and reports whether the job's
-// directive wants it answered with an internal error.
+// Spoiled counts a poll of the job. It reports whether the job's directive makes this poll fail
+// with an internal error.
 func (v *Service) Spoiled(j *Job) bool {
 	nth := v.Count(j, CallPoll)
 	return j.Directive.Fail == FailInternal && j.Directive.Spoils(AtPoll, nth)
 }
 
-// Change does what the customer may still do to a job: it cancels or removes
-// it, unless its state speaks against it. No other change comes in between.
-// It reports false when change did, and when the journal cannot be written.
+// Change calls change with a fresh copy of the job and stores the copy if change returns true.
+// Changes run one at a time. Change returns false if change does or if the journal cannot be
+// written.
 func (v *Service) Change(j *Job, change func(*Job) bool) (changed bool) {
 	err := v.server.store.update(func(t tx) error {
 		current := t.job(j.ID)
@@ -140,7 +140,8 @@ func (v *Service) Change(j *Job, change func(*Job) bool) (changed bool) {
 	return changed && err == nil
 }
 
-// Stop counts a call that cancels the job, and cancels it if it is in one of the states.
+// Stop counts a cancel call and cancels the job if its state is one of states. It reports
+// whether it cancelled the job.
 func (v *Service) Stop(j *Job, states ...State) bool {
 	v.Count(j, CallCancel)
 	now := v.Now().UTC()
@@ -153,13 +154,13 @@ func (v *Service) Stop(j *Job, states ...State) bool {
 	})
 }
 
-// stallTime is how long a call without an answer is held open.
+// stallTime is how long the connection of a call without an answer stays open.
 const stallTime = time.Minute
 
-// stall waits until the caller leaves, the server closes or a minute passed.
+// stall waits until the caller leaves, the server closes or stallTime has passed.
 func (s *Server) stall(r *http.Request) { s.wait(r, stallTime) }
 
-// wait reports whether the time passed with the caller still there.
+// wait waits for d. It returns false if the caller leaves or the server closes before.
 func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -172,16 +173,17 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// fault is what the directive makes of the submission that has it; ok is false where a job
-// is made.
+// fault returns the fault with which the directive refuses a submission. ok is false if the
+// submission creates a job.
 func (d Directive) fault() (f Fault, ok bool) {
 	f, ok = map[string]Fault{FailReject: Invalid, FailModeration: Inappropriate, FailInternal: Internal}[d.Fail]
 	return f, ok && d.At == AtSubmit
 }
 
-// Accept makes the job unless its directive or its account speaks against it, and answers:
-// of a new job as made does. The directive is the prompt's, else the one arranged for the
-// vendor's next job.
+// Accept stores the job and returns the answer that made builds for it. It returns refuse's
+// answer instead if the external id is in use, the account has too many jobs, or the directive
+// asks for a failure at submit. The directive is the prompt's, or else the oldest one that was
+// arranged for the vendor.
 func (v *Service) Accept(a Account, j *Job, refuse Refuse, made func(*Job) Reply) Reply {
 	s := v.server
 	d, own, err := findDirective(j.Prompt)
@@ -190,7 +192,7 @@ func (v *Service) Accept(a Account, j *Job, refuse Refuse, made func(*Job) Reply
 	}
 	j.Provider, j.Account, j.Created = v.vendor, a.ID(), s.now().UTC()
 	var (
-		older   *Job // that has the external id
+		older   *Job // has the same external id
 		fault   Fault
 		refused bool
 	)
@@ -230,7 +232,8 @@ func (v *Service) Accept(a Account, j *Job, refuse Refuse, made func(*Job) Reply
 	return rep
 }
 
-// answer answers a submission that is refused, or whose answer is lost.
+// answer returns the refusal of a submission. For an accepted submission it returns a reply that
+// sets only Kind, and Lost if the directive asks for no answer.
 func (s *Server) answer(d Directive, fault Fault, refused bool, err error, refuse Refuse) Reply {
 	switch {
 	case err != nil:
@@ -245,9 +248,9 @@ func (s *Server) answer(d Directive, fault Fault, refused bool, err error, refus
 	}
 }
 
-// Resume lets a job that waits begin, with what its customer has told it, and is billed
-// as so many; it answers as Accept does. The directive is that of the text, else the one
-// arranged for the vendor's next job, else the job's own.
+// Resume starts a job that waits for its customer. prompt is the customer's input, and billed
+// the number of jobs that the vendor charges. Resume answers as Accept does. The directive is
+// the prompt's, or else the oldest one that was arranged for the vendor, or else the job's own.
 func (v *Service) Resume(id, prompt string, billed int, refuse Refuse, made func(*Job) Reply) Reply {
 	s := v.server
 	d, given, err := findDirective(prompt)
@@ -289,7 +292,8 @@ func (v *Service) Resume(id, prompt string, billed int, refuse Refuse, made func
 	return rep
 }
 
-// writeJSON writes a vendor's answer, less the links that directives want unnamed.
+// writeJSON writes a vendor's answer as JSON. It replaces links by null if their jobs'
+// directives say media=none.
 func (s *Server) writeJSON(w http.ResponseWriter, status int, body any) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -299,10 +303,10 @@ func (s *Server) writeJSON(w http.ResponseWriter, status int, body any) {
 	raw = s.named(raw)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(raw) // a caller that has gone needs no answer
+	_, _ = w.Write(raw) // fails only if the caller has left
 }
 
-// Base is the address under which the caller reaches us.
+// Base returns the address by which the caller reaches the sandbox.
 func Base(r *http.Request) string {
 	if r.TLS != nil {
 		return "https://" + r.Host

@@ -15,8 +15,8 @@ const (
 	soundHead    = 16
 )
 
-// FetchSound reads the sound that a customer's link leads to, whole, and says
-// why it is none to work on.
+// FetchSound downloads the sound at a customer's link to its end. It returns an error if the
+// link does not lead to a valid sound of an accepted size.
 func FetchSound(ctx context.Context, link string) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -48,8 +48,8 @@ func FetchSound(ctx context.Context, link string) error {
 	return nil
 }
 
-// isSound reports whether a file that begins so is one: MP3, WAV, FLAC, Ogg or
-// M4A, by its magic number.
+// isSound reports whether a file with this beginning is an MP3, WAV, FLAC, Ogg or M4A file, by
+// its magic number.
 func isSound(head []byte) bool {
 	at := func(off int, text string) bool {
 		return len(head) >= off+len(text) && string(head[off:off+len(text)]) == text

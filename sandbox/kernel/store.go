@@ -23,20 +23,20 @@ const (
 	CallOther    = "other"
 )
 
-// call is one request to a vendor or for a file, without anything secret.
+// call records one request to a vendor or for a file. It holds no secrets.
 type call struct {
 	At         time.Time `json:"at"`
 	Provider   string    `json:"provider"`
 	Kind       string    `json:"kind"`
 	Method     string    `json:"method"`
 	Path       string    `json:"path"`
-	Status     int       `json:"status"` // 0: no answer was given
+	Status     int       `json:"status"` // 0: no answer was sent
 	Job        string    `json:"job,omitempty"`
 	ExternalID string    `json:"external_id,omitempty"`
-	Made       bool      `json:"made,omitempty"` // this submit made the job
+	Made       bool      `json:"made,omitempty"` // this submission created the job
 }
 
-// counters are a job's calls.
+// counters holds the number of calls about a job, by kind.
 type counters struct {
 	Submit   int `json:"submit"`
 	Poll     int `json:"poll"`
@@ -44,7 +44,7 @@ type counters struct {
 	Cancel   int `json:"cancel"`
 }
 
-// add counts a call and returns how many of its kind there were.
+// add counts a call and returns the number of calls of its kind so far.
 func (c *counters) add(kind string) int {
 	n := new(int)
 	switch kind {
@@ -61,7 +61,7 @@ func (c *counters) add(kind string) int {
 	return *n
 }
 
-// arranged is a directive that waits for the next job of a vendor.
+// arranged is a directive stored for a vendor's next job.
 type arranged struct {
 	Provider  string    `json:"provider"`
 	Directive Directive `json:"directive"`
@@ -71,7 +71,7 @@ const (
 	journalName = "sandbox.db"
 	lockTimeout = 10 * time.Second
 
-	// A job is forgotten when it ended so long ago, and so many came after it.
+	// A job is dropped once it ended keptTime ago and keptJobs newer jobs exist.
 	keptTime = 10 * time.Minute
 	keptJobs = 10_000
 )
@@ -87,12 +87,12 @@ var (
 	buckets = [][]byte{bucketJobs, bucketExternals, bucketCalls, bucketNext, bucketOutages}
 )
 
-// store keeps jobs and calls in a database file. A write is in the hands of the operating
-// system when update returns, so what a caller has seen survives the death of this process.
-// The file is not synced, so the death of the machine may lose it.
+// store keeps jobs and calls in a database file. When update returns, the operating system has
+// the data, so everything that a caller has seen survives the death of this process. The file is
+// not synced, so the death of the machine may lose data.
 type store struct {
 	db   *bolt.DB
-	keep int // jobs that are kept, however long ago they ended
+	keep int // number of newest jobs that trim never drops
 }
 
 func openStore(dir string, keep int) (*store, error) {
@@ -122,8 +122,8 @@ func openStore(dir string, keep int) (*store, error) {
 
 func (st *store) close() error { return st.db.Close() }
 
-// update runs f in a transaction that is written when f returns no error. No other one
-// comes in between.
+// update runs f in a transaction and commits it if f returns no error. Updates run one at a
+// time.
 func (st *store) update(f func(tx) error) error {
 	if err := st.db.Update(func(t *bolt.Tx) error { return f(tx{t}) }); err != nil {
 		return fmt.Errorf("sandbox: journal: %w", err)
@@ -131,7 +131,7 @@ func (st *store) update(f func(tx) error) error {
 	return nil
 }
 
-// view runs f in a transaction that reads.
+// view runs f in a read-only transaction.
 func (st *store) view(f func(tx) error) error {
 	return st.db.View(func(t *bolt.Tx) error { return f(tx{t}) })
 }
@@ -139,7 +139,7 @@ func (st *store) view(f func(tx) error) error {
 // tx is a transaction of the journal.
 type tx struct{ *bolt.Tx }
 
-// put writes a value as JSON.
+// put stores a value as JSON.
 func (t tx) put(bucket, key []byte, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t tx) put(bucket, key []byte, value any) error {
 	return t.Bucket(bucket).Put(key, raw)
 }
 
-// push writes a value under the next number.
+// push stores a value under the bucket's next number.
 func (t tx) push(bucket []byte, value any) error {
 	n, err := t.Bucket(bucket).NextSequence()
 	if err != nil {
@@ -157,7 +157,7 @@ func (t tx) push(bucket []byte, value any) error {
 	return t.put(bucket, binary.BigEndian.AppendUint64(nil, n), value)
 }
 
-// each calls f with the values of a bucket, in the order of their keys.
+// each calls f for every value of a bucket, in the order of the keys.
 func each[T any](t tx, bucket []byte, f func(key []byte, value T) error) error {
 	return t.Bucket(bucket).ForEach(func(key, raw []byte) error {
 		var value T
@@ -168,7 +168,7 @@ func each[T any](t tx, bucket []byte, f func(key []byte, value T) error) error {
 	})
 }
 
-// job is the job of this id; nil without one.
+// job returns the job with this id, or nil.
 func (t tx) job(id string) *Job {
 	j := new(Job)
 	if raw := t.Bucket(bucketJobs).Get([]byte(id)); raw == nil || json.Unmarshal(raw, j) != nil {
@@ -177,7 +177,7 @@ func (t tx) job(id string) *Job {
 	return j
 }
 
-// external is the job of the account's external id; nil without one.
+// external returns the account's job with this external id, or nil.
 func (t tx) external(provider, account, id string) *Job {
 	return t.job(string(t.Bucket(bucketExternals).Get(externalKey(provider, account, id))))
 }
@@ -198,10 +198,10 @@ func (t tx) list(match func(*Job) bool) (jobs []*Job, err error) {
 	return jobs, err
 }
 
-// change writes a job that is there.
+// change overwrites a stored job.
 func (t tx) change(j *Job) error { return t.put(bucketJobs, []byte(j.ID), j) }
 
-// add writes a new job.
+// add stores a new job. After every keep jobs it trims the journal.
 func (t tx) add(j *Job, keep int) (err error) {
 	if j.Number, err = t.Bucket(bucketJobs).NextSequence(); err != nil {
 		return err
@@ -215,14 +215,14 @@ func (t tx) add(j *Job, keep int) (err error) {
 	if err := t.change(j); err != nil {
 		return err
 	}
-	if j.Number%uint64(keep) != 0 { // to look for what can go costs time
+	if j.Number%uint64(keep) != 0 { // trimming reads all jobs, so it is done rarely
 		return nil
 	}
 	return t.trim(j.Created, keep)
 }
 
-// trim forgets jobs that ended long ago, with their calls. Calls about no job go with the
-// jobs of their time.
+// trim drops jobs that ended long ago, with their calls. The newest keep jobs stay. Calls about
+// no job are dropped if they are older than the oldest of these.
 func (t tx) trim(now time.Time, keep int) error {
 	jobs, err := t.list(func(*Job) bool { return true })
 	if err != nil || len(jobs) <= keep {
@@ -266,7 +266,7 @@ func (j *Job) over(now time.Time) bool {
 	}
 }
 
-// active counts the jobs of j's account that are under way as j comes.
+// active counts the jobs of j's account that are queued or running when j is created.
 func (t tx) active(j *Job) (int, error) {
 	jobs, err := t.list(func(other *Job) bool {
 		state := other.State(j.Created)
@@ -275,7 +275,7 @@ func (t tx) active(j *Job) (int, error) {
 	return len(jobs), err
 }
 
-// claim uses the oldest directive up that was arranged for the vendor.
+// claim removes and returns the oldest directive that was arranged for the vendor.
 func (t tx) claim(provider string) (d Directive, ok bool, err error) {
 	c := t.Bucket(bucketNext).Cursor()
 	for key, raw := c.First(); key != nil; key, raw = c.Next() {
@@ -290,13 +290,13 @@ func (t tx) claim(provider string) (d Directive, ok bool, err error) {
 	return d, false, nil
 }
 
-// note writes a call.
+// note adds a call to the journal.
 func (st *store) note(c call) error {
 	return st.update(func(t tx) error { return t.push(bucketCalls, c) })
 }
 
-// count adds a call of the kind to the job and returns its number, from 1; 0: there is no
-// such job.
+// count counts a call of the kind for the job and returns the number of such calls so far. It
+// returns 0 if the job does not exist.
 func (st *store) count(id, kind string) (n int) {
 	_ = st.update(func(t tx) error {
 		j := t.job(id)
@@ -309,7 +309,7 @@ func (st *store) count(id, kind string) (n int) {
 	return n
 }
 
-// find looks a job up by its own id.
+// find returns the job with this id, or nil.
 func (st *store) find(id string) (j *Job) {
 	_ = st.view(func(t tx) error {
 		j = t.job(id)
@@ -318,7 +318,7 @@ func (st *store) find(id string) (j *Job) {
 	return j
 }
 
-// lookup finds a job of the account by its own or its external id.
+// lookup returns the account's job with this id or external id, or nil.
 func (st *store) lookup(provider, account, id string) (j *Job) {
 	_ = st.view(func(t tx) error {
 		if j = t.job(id); j == nil || j.Provider != provider || j.Account != account {
@@ -338,7 +338,7 @@ func (st *store) list(match func(*Job) bool) (jobs []*Job) {
 	return jobs
 }
 
-// forget drops everything.
+// forget empties the journal.
 func (st *store) forget() error {
 	return st.update(func(t tx) error {
 		for _, name := range buckets {

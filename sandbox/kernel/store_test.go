@@ -15,8 +15,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sandboxtest"
 )
 
-// killed returns a folder with what a kill would leave of another: the journal as the
-// operating system has it, while its server runs.
+// killed returns a copy of the folder as a kill of its server would leave it: with the journal
+// as the operating system has it while the server runs.
 func killed(t *testing.T, dir string) string {
 	t.Helper()
 	left := t.TempDir()
@@ -165,8 +165,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// A vendor's customer renews its key and keeps its jobs; another one's key
-// opens nothing of them.
+// A customer that renews its key keeps its jobs. Another customer's key does not show them.
 func TestVariantsOfKeys(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
@@ -180,7 +179,7 @@ func TestVariantsOfKeys(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		key         string
-		mine, other float64 // codes
+		mine, other float64 // codes in the answers
 	}{
 		"the key":                     {key, 0, 1201},
 		"renewed":                     {key + "~2", 0, 1201},
@@ -200,7 +199,7 @@ func TestVariantsOfKeys(t *testing.T) {
 	}
 }
 
-// An account has so many jobs at once, and more when those have ended.
+// An account has a largest number of jobs at once. When jobs end, it may start new ones.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.OpenIn(t, t.TempDir(), sandboxtest.NewClock(), []sandbox.Account{

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Of jobs that ended long ago the newest stay, and all that have not ended. Calls go with
-// their jobs.
+// The newest of the jobs that ended long ago stay, and so do all jobs that have not ended. Calls
+// are dropped with their jobs.
 func TestOldJobsAreForgotten(t *testing.T) {
 	t.Parallel()
 	const keep = 10

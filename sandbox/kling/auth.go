@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Kling's codes of authentication.
+// Kling's codes for failed authentication.
 const (
 	codeAuthFailed  = 1000
 	codeAuthEmpty   = 1001
@@ -23,10 +23,11 @@ func refuseKey(code int, message string) *kernel.Reply {
 	return &kernel.Reply{Kind: kernel.CallOther, Status: http.StatusUnauthorized, Body: envelope(code, message, nil)}
 }
 
-// signed reports whether the caller brings a token that it signed itself.
+// signed reports whether the call has a token that the caller signed. Such a token has two dots.
 func signed(r *http.Request) bool { return strings.Count(r.Header.Get("Authorization"), ".") == 2 }
 
-// apiKeyed lets in callers with a console's API key only, as the newer generation does.
+// apiKeyed wraps a handler so that it refuses signed tokens. The newer generation accepts only a
+// console's API key.
 func apiKeyed(h kernel.Handler) kernel.Handler {
 	return func(r *http.Request, a kernel.Account) kernel.Reply {
 		if signed(r) {
@@ -40,9 +41,9 @@ type authenticator struct{ *kernel.Service }
 
 var errForeign = errors.New("unknown issuer")
 
-// who recognises a customer by the Authorization header: a console's API key, or a token
-// that the access key's secret signed. Of such a token the vendor demands HS256, typ, iss,
-// exp and nbf, all true now.
+// who returns the customer named by the Authorization header, which holds a console's API key or
+// a token signed with the access key's secret. The vendor demands of a token HS256, typ, iss,
+// exp and nbf, and that it is valid now.
 func (k authenticator) who(r *http.Request) (account kernel.Account, refused *kernel.Reply) {
 	header := r.Header.Get("Authorization")
 	token, bearer := strings.CutPrefix(header, "Bearer ")

@@ -1,3 +1,3 @@
-// Package kling plays both generations of Kling's API: text, images, and
-// images with videos and elements to video.
+// Package kling plays both generations of Kling's API. They make videos from text, from images,
+// and from images together with videos and elements.
 package kling

@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is Kling with the customer that it has here. Both schemes of
-// authentication open the account; a channel names one.
+// Vendor returns Kling with its customer account. Both authentication schemes open the account.
+// The channel uses the access key.
 func Vendor() kernel.Vendor {
 	v := kernel.NewVendor("kling", "/kling", "access_key", "sandbox-access-key", mount)
 	const secret = "sandbox-secret-key-of-32-characters"
@@ -26,16 +26,16 @@ var files embed.FS
 var schemas = kernel.NewSchemas(files)
 
 const (
-	// bodyMax is the most one request may hold.
+	// bodyMax is the largest request, in bytes.
 	bodyMax = 32 << 20
-	// newerIDsMax is how many jobs one question may name.
+	// newerIDsMax is how many jobs one poll may name.
 	newerIDsMax = 100
 	idDigits    = 18
 
 	omni = "omni-video"
 )
 
-// wrongMethod is a path that is there, called by another method.
+// wrongMethod is the fault of a call to an existing path with the wrong method.
 const wrongMethod kernel.Fault = -1
 
 var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
@@ -62,7 +62,7 @@ func envelope(code any, message string, data any) map[string]any {
 
 func succeed(data any) any { return envelope(0, "SUCCEED", data) }
 
-// refuse tells a model that there is not by a code of its own, as a body that is no JSON.
+// refuse reports an unknown model and an unreadable body by codes of their own.
 func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	v, violation := errors.AsType[*kernel.Violation](err)
 	if violation && v.Field == "model_name" && v.Rule == "enum" {
@@ -85,7 +85,9 @@ func mount(s *kernel.Service) http.Handler {
 	routes := map[string]kernel.Handler{}
 	for _, endpoint := range []string{"text2video", "image2video", omni} {
 		v1 := api(endpoint)
-		routes["POST /v1/videos/"+endpoint] = v1.Submits(endpoint, func(b kernel.Body) (*kernel.Job, error) { return older(endpoint, b) })
+		routes["POST /v1/videos/"+endpoint] = v1.Submits(endpoint, func(b kernel.Body) (*kernel.Job, error) {
+			return older(endpoint, b)
+		})
 		for _, path := range []string{endpoint, endpoint + "/{id}"} {
 			routes["/v1/videos/"+path] = func(*http.Request, kernel.Account) kernel.Reply {
 				return refuse(kernel.CallOther, wrongMethod, nil)
@@ -110,7 +112,8 @@ func mount(s *kernel.Service) http.Handler {
 	return s.Routes(authenticator{s}.who, refuse, routes)
 }
 
-// statusWords are the status words. The newer generation has another one for success.
+// statusWords are the vendor's words for the states. The newer generation has another word for
+// success.
 var statusWords = map[kernel.State]string{
 	kernel.StateQueued: "submitted", kernel.StateRunning: "processing",
 	kernel.StateSucceeded: "succeed", kernel.StateFailed: "failed",
@@ -131,7 +134,7 @@ func created(j *kernel.Job) map[string]any {
 
 func made(_ *http.Request, j *kernel.Job, _ time.Time) any { return succeed(created(j)) }
 
-// failureText is why a job failed.
+// failureText returns the reason why a job failed.
 func failureText(j *kernel.Job) string {
 	if j.Directive.Fail == kernel.FailModeration {
 		return "Failure to pass the risk control system: content security was triggered"
@@ -141,7 +144,7 @@ func failureText(j *kernel.Job) string {
 
 func task(r *http.Request, j *kernel.Job, now time.Time) any { return succeed(told(r, j, now)) }
 
-// told is a job as queries show it.
+// told returns a job as polls and callbacks show it.
 func told(r *http.Request, j *kernel.Job, now time.Time) any {
 	data := created(j)
 	data["task_status"], data["task_status_msg"] = word(j, now), ""
@@ -158,7 +161,7 @@ func told(r *http.Request, j *kernel.Job, now time.Time) any {
 	return data
 }
 
-// video is the result of a job.
+// video returns the result of a job.
 func video(r *http.Request, j *kernel.Job) map[string]any {
 	seconds := strconv.Itoa(j.Media.Seconds)
 	out := map[string]any{"id": "v" + j.ID, "url": kernel.Base(r) + j.Link(kernel.FileVideo), "duration": seconds}

@@ -8,7 +8,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// newerQuery answers for the jobs that one of the two lists of ids names.
+// newerQuery answers a poll of several jobs. The request has a list of ids or a list of external
+// ids, and not both.
 func newerQuery(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	own, external := r.URL.Query().Get("task_ids"), r.URL.Query().Get("external_task_ids")
 	ids := strings.Split(own+external, ",")
@@ -42,7 +43,7 @@ func newerCreated(j *kernel.Job) map[string]any {
 
 func newerMade(_ *http.Request, j *kernel.Job, _ time.Time) any { return succeed(newerCreated(j)) }
 
-// newerTask is a job as queries show it.
+// newerTask returns a job as polls and callbacks show it.
 func newerTask(r *http.Request, j *kernel.Job, now time.Time) any {
 	data := newerCreated(j)
 	data["status"], data["message"], data["outputs"], data["billing"] = word(j, now), "", []any{}, []any{}

@@ -10,15 +10,15 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// The bounds that no schema states.
+// The bounds that are not in a schema.
 const (
 	shotsMax      = 6
 	shotPromptMax = 512
 	refsMax       = 7 // images and elements together
-	refsVideoMax  = 4 // the same beside a video
+	refsVideoMax  = 4 // images and elements together with a video
 )
 
-// older makes the job of a request to an endpoint of the legacy standard.
+// older returns the job of a request to an endpoint of the older generation.
 func older(endpoint string, b kernel.Body) (*kernel.Job, error) {
 	model, mode := b.Text("model_name"), cmp.Or(b.Text("mode"), "std")
 	if endpoint == omni {
@@ -42,8 +42,8 @@ func older(endpoint string, b kernel.Body) (*kernel.Job, error) {
 	}, nil
 }
 
-// said returns the prompt. If it is blank, because the customer cut the shots, the prompts of
-// the shots take its place.
+// said returns the prompt. If it is blank because the customer gives a prompt for each shot,
+// said joins the prompts of the shots. It also checks the shots' indexes and durations.
 func said(b kernel.Body, seconds int) (string, error) {
 	prompt := b.Text("prompt")
 	if !b.Flag("multi_shot", false) || b.Text("shot_type") != "customize" {
@@ -71,8 +71,8 @@ func said(b kernel.Body, seconds int) (string, error) {
 
 var omniReference = regexp.MustCompile(`<<<(image|element|video)_(\d+)>>>`)
 
-// refers checks that there are not too many images and elements, and that each reference of
-// the prompts names something given.
+// refers checks the number of images and elements, and checks that each reference in the prompts
+// names a given image, element or video.
 func refers(b kernel.Body) error {
 	given := map[string]int{}
 	for _, kind := range []string{"image", "element", "video"} {
@@ -97,7 +97,7 @@ func refers(b kernel.Body) error {
 	return nil
 }
 
-// pixels is the pixel size for a mode and a ratio.
+// pixels returns the size of a video for a mode and a ratio.
 func pixels(mode, ratio string) (width, height int) {
 	short := map[string]int{"std": 720, "720p": 720, "pro": 1080, "1080p": 1080, "4k": 2160}[mode]
 	width, height = kernel.Ratio(cmp.Or(ratio, "16:9"))
@@ -106,7 +106,7 @@ func pixels(mode, ratio string) (width, height int) {
 
 var newerReference = regexp.MustCompile(`@((?:image|element|video)_\w+)`)
 
-// newer makes the job of a request for a model of the newer generation.
+// newer returns the job of a request for a model of the newer generation.
 func newer(model string, b kernel.Body) (*kernel.Job, error) {
 	prompt, ids := b.Text("prompt"), map[string]bool{}
 	for _, item := range b.List("contents") {
@@ -140,8 +140,8 @@ func newer(model string, b kernel.Body) (*kernel.Job, error) {
 
 var newerShot = regexp.MustCompile(`^\s*shot (\d+), (\d+), (.*)$`)
 
-// checkShots reads a prompt in shots: "shot n, m, words; …". Any other text is
-// for the vendor to cut.
+// checkShots checks a prompt that lists shots: "shot n, m, words; …". It accepts any other text,
+// which the vendor divides into shots itself.
 func checkShots(prompt string, total int) error {
 	parts := strings.Split(strings.TrimSuffix(strings.TrimSpace(prompt), ";"), ";")
 	if !newerShot.MatchString(parts[0]) {

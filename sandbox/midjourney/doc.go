@@ -1,14 +1,14 @@
-// Package midjourney plays a midjourney-proxy in both of its dialects: the
-// larger one below /midjourney, the original below /midjourney/novicezk. Their
-// jobs are not known to each other.
+// Package midjourney plays a midjourney-proxy in both of its dialects: the larger one (trueai)
+// below /midjourney, and the original (novicezk) below /midjourney/novicezk. Each dialect knows
+// only its own jobs.
 //
-// Grids have four quarters that differ, and one that is upscaled is the quarter
-// of its number. While a job runs its picture is a draft, whose link works until
-// the job has ended. Links work for a day; each question gives new ones.
+// A grid has four different quarters. An upscaled picture is the quarter with its number. While
+// a job runs, its picture is a draft, whose link works until the job has ended. The links to
+// results work for a day. Each poll returns new links.
 //
-// A parameter of a prompt that no robot takes is refused at once, where the
-// proxy would let the job fail. The larger dialect takes the speeds out of a prompt
-// before Midjourney reads it. Words in curly braces and --repeat make several jobs:
-// all are billed, and the first one is played. Films, and buttons that make several
-// jobs, are not. What a job of the slow kind finds is always a queue.
+// If a prompt has a parameter that Midjourney does not know, the sandbox refuses the request at
+// once. The real proxy would create a job that fails. The larger dialect removes the speeds from
+// a prompt before Midjourney reads it. Words in curly braces and --repeat make several jobs. All
+// of them are billed, and the results are those of the first. Videos, and buttons that make
+// several jobs, are not supported. A job in relax mode always reports a queue.
 package midjourney

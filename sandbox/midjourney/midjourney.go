@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is the proxy with the customer that it has here.
+// Vendor returns the proxy with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("midjourney", "/midjourney", "api_secret", "sandbox-midjourney-secret", mount)
 }
@@ -47,9 +47,9 @@ const (
 )
 
 const (
-	// bodyMax is the most that one request may hold.
+	// bodyMax is the largest request, in bytes.
 	bodyMax = 28 << 20
-	// linkTime is how long the link to a file is good.
+	// linkTime is how long the link to a file is valid.
 	linkTime = 24 * time.Hour
 	idDigits = 16
 )
@@ -59,7 +59,8 @@ type proxy struct {
 	dialect string
 }
 
-// submitter makes the job of a request, or tells of a rule that it breaks.
+// submitter answers a request that has passed its schema, or returns an error if the request
+// breaks another rule.
 type submitter = func(*request) (kernel.Reply, error)
 
 func mount(s *kernel.Service) http.Handler {
@@ -72,7 +73,8 @@ func mount(s *kernel.Service) http.Handler {
 			prefix = "/mj-" + mode
 		}
 		for name, submit := range map[string]submitter{
-			"imagine": large.imagine, "blend": large.blend, "describe": large.describe, "action": large.action, "modal": large.modal,
+			"imagine": large.imagine, "blend": large.blend, "describe": large.describe,
+			"action": large.action, "modal": large.modal,
 		} {
 			routes["POST "+prefix+"/mj/submit/"+name] = large.submission(mode, name, submit)
 		}
@@ -100,7 +102,7 @@ func (p *proxy) strange(kind string, _ kernel.Fault, _ error) kernel.Reply {
 	return text(kind, http.StatusUnauthorized, "Authorization header missing.")
 }
 
-// empty is an answer with nothing in it.
+// empty returns an answer without a body.
 func empty(kind string, status int) kernel.Reply { return text(kind, status, "") }
 
 func text(kind string, status int, words string) kernel.Reply {
@@ -109,7 +111,7 @@ func text(kind string, status int, words string) kernel.Reply {
 	}}
 }
 
-// answer is one to a submission, with HTTP 200 as nearly always.
+// answer returns the answer to a submission. Nearly all of them have HTTP 200.
 func answer(code int, words string, result any, properties map[string]any) kernel.Reply {
 	if properties == nil {
 		properties = map[string]any{}
@@ -121,7 +123,7 @@ func answer(code int, words string, result any, properties map[string]any) kerne
 
 func refuse(code int, words string) kernel.Reply { return answer(code, words, nil, nil) }
 
-// missing says that there is no earlier job.
+// missing returns the answer to a request whose earlier job does not exist.
 func (p *proxy) missing() kernel.Reply {
 	rep := refuse(codeMissing, textMissing)
 	if p.dialect == trueai {
@@ -130,7 +132,7 @@ func (p *proxy) missing() kernel.Reply {
 	return rep
 }
 
-// find finds a job of the dialect's.
+// find returns the account's job if it belongs to the dialect, or nil.
 func (p *proxy) find(a kernel.Account, id string) *kernel.Job {
 	if j := p.Find(a, id); j != nil && j.Endpoint == p.dialect {
 		return j
@@ -138,7 +140,7 @@ func (p *proxy) find(a kernel.Account, id string) *kernel.Job {
 	return nil
 }
 
-// refusal tells a fault. Nearly all are told with HTTP 200.
+// refusal returns the answer that refuses a call. Nearly all refusals have HTTP 200.
 func refusal(kind string, f kernel.Fault, err error) kernel.Reply {
 	switch f {
 	case kernel.Inappropriate:
@@ -156,7 +158,7 @@ func refusal(kind string, f kernel.Fault, err error) kernel.Reply {
 	}
 }
 
-// made answers for a submission whose rules were kept.
+// made returns the answer to a submission that created a job.
 func made(j *kernel.Job) kernel.Reply {
 	switch {
 	case j.Waits:
@@ -190,7 +192,7 @@ func broken(kind string) kernel.Reply {
 	}}
 }
 
-// list tells of several jobs, of those that there are.
+// list answers a poll of several jobs. It leaves out jobs that do not exist.
 func (p *proxy) list(r *http.Request, a kernel.Account) kernel.Reply {
 	b, err := schemas.Read(r, "list", bodyMax)
 	if err != nil {
@@ -209,7 +211,7 @@ func (p *proxy) list(r *http.Request, a kernel.Account) kernel.Reply {
 	return kernel.Reply{Kind: kernel.CallList, Status: http.StatusOK, Body: jobs}
 }
 
-// cancel stops a job that has not ended. It says yes to everything.
+// cancel stops a job that has not ended. The answer is always empty, with HTTP 200.
 func (p *proxy) cancel(r *http.Request, a kernel.Account) kernel.Reply {
 	rep := empty(kernel.CallCancel, http.StatusOK)
 	j := p.find(a, r.PathValue("id"))

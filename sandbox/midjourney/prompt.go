@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// final is the prompt as it goes to Midjourney. The larger dialect takes lone
-// dashes and the speeds out, wherever they stand, since it has modes for these.
+// final returns the prompt as Midjourney receives it. The larger dialect has modes for the
+// speeds, so it removes the parameters for speeds, and also lone dashes, wherever they occur.
 func (p *proxy) final(prompt string) string {
 	if p.dialect == trueai {
 		prompt = strings.ReplaceAll(prompt, " -- ", " ")
@@ -24,13 +24,13 @@ func (p *proxy) final(prompt string) string {
 	return prompt
 }
 
-// asked is what a prompt says by its parameters.
+// asked holds the values that a prompt's parameters set.
 type asked struct {
 	ratio string
-	jobs  int // that are made, and billed; the results of the first are shown
+	jobs  int // number of jobs made and billed; the results are those of the first
 }
 
-// billed is how many jobs are, where that is not one.
+// billed returns the number of billed jobs as kernel.Job has it: 0 means one.
 func (a asked) billed() int {
 	if a.jobs == 1 {
 		return 0
@@ -41,11 +41,11 @@ func (a asked) billed() int {
 // jobsMax is how many jobs one prompt may make.
 const jobsMax = 40
 
-// choice is one of several words in a prompt, each of which makes a job.
+// choice matches a list of words in a prompt, such as {red, blue}. Each word makes a job.
 var choice = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// permute are the prompts that one with choices stands for, at most one more than
-// there may be.
+// permute returns the prompts that result from the choices in a prompt. It stops once it has
+// more than jobsMax of them.
 func permute(prompt string) []string {
 	at := choice.FindStringSubmatchIndex(prompt)
 	if at == nil {
@@ -61,11 +61,12 @@ func permute(prompt string) []string {
 	return all
 }
 
-// parameter is the name of one within a prompt. What follows it, up to the
-// next, is its value.
+// parameter matches the name of a parameter in a prompt. The text up to the next name is its
+// value.
 var parameter = regexp.MustCompile(`(?:^|[\s\p{Z}])(?:--|—)([a-zA-Z]+)`)
 
-// readPrompt reads the parameters of a prompt, in all that its choices make of it.
+// readPrompt reads the parameters of a prompt. It checks them in every prompt that results from
+// the choices and returns those of the first, with the number of all jobs.
 func readPrompt(prompt string) (first asked, err error) {
 	jobs := 0
 	for i, one := range permute(prompt) {
@@ -85,10 +86,10 @@ func readPrompt(prompt string) (first asked, err error) {
 	return first, nil
 }
 
-// short are the other names of parameters.
+// short maps aliases of parameters to the names that values has.
 var short = map[string]string{"aspect": "ar", "version": "v", "s": "stylize", "c": "chaos", "w": "weird", "r": "repeat"}
 
-// readOne reads the parameters of one prompt, each of which stands there once.
+// readOne reads the parameters of a prompt without choices. A parameter may occur only once.
 func readOne(prompt string) (asked, error) {
 	out := asked{ratio: "1:1", jobs: 1}
 	seen := map[string]bool{}
@@ -119,7 +120,8 @@ func readOne(prompt string) (asked, error) {
 	return out, nil
 }
 
-// values are what parameters may have, and most the largest of those that are numbers.
+// values holds the form of each parameter's value, and most the largest value of those that are
+// numbers.
 var (
 	values = map[string]*regexp.Regexp{
 		"ar":   regexp.MustCompile(`^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$`),
@@ -127,8 +129,8 @@ var (
 		"niji": regexp.MustCompile(`^[456]$`), "seed": number, "stylize": number, "chaos": number, "weird": number,
 		"repeat": regexp.MustCompile(`^[1-9][0-9]?$`), "zoom": regexp.MustCompile(`^(1(\.[0-9]+)?|2(\.0+)?)$`),
 		"tile": nothing, "fast": nothing, "relax": nothing, "turbo": nothing, "raw": regexp.MustCompile(``),
-		"no": something, "style": something, "sref": something, "cref": something, "iw": something, "sw": something, "cw": something,
-		"quality": something, "q": something, "stop": something,
+		"no": something, "style": something, "sref": something, "cref": something, "iw": something, "sw": something,
+		"cw": something, "quality": something, "q": something, "stop": something,
 	}
 	most = map[string]uint64{"seed": math.MaxUint32, "stylize": 1000, "chaos": 100, "weird": 3000, "repeat": jobsMax}
 

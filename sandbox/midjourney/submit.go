@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// longSide is that of one picture of four, in pixels.
+// longSide is the long side of one of a grid's four pictures, in pixels.
 const longSide = 512
 
 // The kinds of jobs.
@@ -28,15 +28,15 @@ const (
 	kindUpscaleHD = "UPSCALE_HD"
 )
 
-// request is one of any operation, and who sent it how.
+// request is a request for any operation, with its account and mode.
 type request struct {
 	kernel.Body
 	account kernel.Account
 	mode    string
 }
 
-// submission reads the request of an operation and hands it to h, whose error is the
-// violation of a rule.
+// submission returns the handler of an operation. It validates the request against the schema
+// and passes it to h. If h returns an error, the handler refuses the request with it.
 func (p *proxy) submission(mode, operation string, h submitter) kernel.Handler {
 	if p.dialect == novicezk {
 		operation = novicezk + "-" + operation
@@ -76,7 +76,8 @@ func look(b kernel.Body) error {
 	return nil
 }
 
-// progress is what its customer is told anew of: the status, and each step of the work.
+// progress returns the word whose change causes a callback: the state, and while the job runs
+// also each tenth of its progress.
 func progress(j *kernel.Job, now time.Time) string {
 	state := j.State(now)
 	if state == kernel.StateRunning {
@@ -85,7 +86,7 @@ func progress(j *kernel.Job, now time.Time) string {
 	return words[state]
 }
 
-// accept makes the job.
+// accept completes the job of a request and submits it.
 func (p *proxy) accept(q *request, j *kernel.Job) (kernel.Reply, error) {
 	j.ID, j.Endpoint, j.Model, j.Media.Kind = kernel.NumericID(idDigits), p.dialect, "midjourney", "image"
 	j.Detail["state"], j.Detail["mode"], j.Detail["uuid"] = q.Text("state"), q.mode, kernel.UUID()
@@ -105,7 +106,7 @@ func (p *proxy) imagine(q *request) (kernel.Reply, error) {
 	})
 }
 
-// ratios are the words of blends.
+// ratios are the ratios that a blend may name.
 var ratios = map[string]string{"PORTRAIT": "2:3", "SQUARE": "1:1", "LANDSCAPE": "3:2"}
 
 func (p *proxy) blend(q *request) (kernel.Reply, error) {
@@ -119,14 +120,14 @@ func (p *proxy) describe(q *request) (kernel.Reply, error) {
 	return p.accept(q, &kernel.Job{Media: grid("1:1"), Detail: map[string]string{"action": kindDescribe, "ratio": "1:1"}})
 }
 
-// grid is four pictures of the ratio in one.
+// grid returns a grid of four pictures with the ratio.
 func grid(ratio string) kernel.Media {
 	m := single(ratio, 0)
 	m.Width, m.Height, m.Grid = 2*m.Width, 2*m.Height, true
 	return m
 }
 
-// single is the picture of this number.
+// single returns the picture with number n of a grid, counted from 1.
 func single(ratio string, n int) kernel.Media {
 	w, h := kernel.Ratio(ratio)
 	w, h = max(w, 1), max(h, 1)
@@ -137,20 +138,21 @@ func single(ratio string, n int) kernel.Media {
 	return kernel.Media{Kind: "image", Width: width &^ 1, Height: height &^ 1, Quarter: n}
 }
 
-// follow accepts a job that works on the parent. It has the parent's words, and not what
-// they ask of the sandbox.
+// follow accepts a job that works on parent. The job has the parent's prompt, but not its
+// directive. If window is set, the job waits for the customer's input in this window.
 func (p *proxy) follow(
 	q *request, parent *kernel.Job, kind string, media kernel.Media, window string,
 ) (kernel.Reply, error) {
 	return p.accept(q, &kernel.Job{
 		Prompt: kernel.WithoutDirective(parent.Prompt), Media: media, Waits: window != "",
 		Detail: map[string]string{
-			"action": kind, "final": parent.Detail["final"], "ratio": parent.Detail["ratio"], "parent": parent.ID, "window": window,
+			"action": kind, "final": parent.Detail["final"], "ratio": parent.Detail["ratio"],
+			"parent": parent.ID, "window": window,
 		},
 	})
 }
 
-// parent finds the job that a request works on, which must have ended well.
+// parent returns the job that a request works on. The job must have succeeded.
 func (p *proxy) parent(q *request) (*kernel.Job, kernel.Reply) {
 	j := p.find(q.account, q.Text("taskId"))
 	switch {
@@ -163,7 +165,8 @@ func (p *proxy) parent(q *request) (*kernel.Job, kernel.Reply) {
 	}
 }
 
-// change is what the original has in place of buttons.
+// change makes an upscale, a variation or a reroll. The original dialect has this operation
+// instead of buttons.
 func (p *proxy) change(q *request) (kernel.Reply, error) {
 	parent, refused := p.parent(q)
 	if parent == nil {
@@ -225,7 +228,8 @@ func (p *proxy) action(q *request) (kernel.Reply, error) {
 	return p.follow(q, parent, does, media, window)
 }
 
-// modal tells a job what it waits for. Without words the parent's are taken.
+// modal resumes a job that waits for the customer's input. Without a prompt, it keeps the prompt
+// of the parent.
 func (p *proxy) modal(q *request) (kernel.Reply, error) {
 	prompt := strings.TrimSpace(q.Text("prompt"))
 	said := asked{jobs: 1}

@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// button is one that a job shows.
+// button is a button that a job shows.
 type button struct {
 	CustomID string `json:"customId"`
 	Emoji    string `json:"emoji"`
@@ -19,7 +19,7 @@ type button struct {
 	Style    int    `json:"style"`
 }
 
-// buttons are what can be done with a job that has ended well.
+// buttons returns the buttons of a job that has succeeded.
 func buttons(j *kernel.Job) []button {
 	id, out := j.Detail["uuid"], []button{}
 	add := func(customID, label, emoji string) {
@@ -60,11 +60,11 @@ func buttons(j *kernel.Job) []button {
 	return out
 }
 
-// descriptions are what the vendor reads in every picture.
+// descriptions is the vendor's description of every picture.
 const descriptions = "1️⃣ Colour bars in a [row](https://example.com/row) --ar 1:1\n\n2️⃣ A test card, flat and bright --ar 1:1\n\n" +
 	"3️⃣ Stripes of eight colours --ar 1:1\n\n4️⃣ A signal of a station that sleeps --ar 1:1"
 
-// task is a job as a question shows it.
+// task returns a job as polls and callbacks show it.
 func (p *proxy) task(r *http.Request, j *kernel.Job) map[string]any {
 	now := p.Now()
 	state := j.State(now)
@@ -72,12 +72,16 @@ func (p *proxy) task(r *http.Request, j *kernel.Job) map[string]any {
 	at := func(t time.Time) int64 { return t.UnixMilli() }
 	out := map[string]any{
 		"id": j.ID, "action": j.Detail["action"], "status": words[state], "prompt": j.Prompt, "promptEn": j.Prompt,
-		"description": strings.TrimSpace("/" + strings.ToLower(j.Detail["action"]) + " " + j.Prompt), "state": j.Detail["state"],
-		"submitTime": at(j.Created), "startTime": nil, "finishTime": nil, "progress": "0%", "imageUrl": nil, "failReason": nil,
-		"properties": map[string]any{"finalPrompt": j.Detail["final"], "messageHash": j.Detail["uuid"], "discordInstanceId": "1180000000000000001"},
+		"description": strings.TrimSpace("/" + strings.ToLower(j.Detail["action"]) + " " + j.Prompt),
+		"state":       j.Detail["state"], "submitTime": at(j.Created), "startTime": nil, "finishTime": nil,
+		"progress": "0%", "imageUrl": nil, "failReason": nil,
+		"properties": map[string]any{
+			"finalPrompt": j.Detail["final"], "messageHash": j.Detail["uuid"], "discordInstanceId": "1180000000000000001",
+		},
 	}
 	if p.dialect == trueai {
-		out["buttons"], out["mode"], out["botType"], out["parentId"] = []button{}, j.Detail["mode"], "MID_JOURNEY", j.Detail["parent"]
+		out["buttons"], out["mode"], out["botType"], out["parentId"] =
+			[]button{}, j.Detail["mode"], "MID_JOURNEY", j.Detail["parent"]
 	}
 	switch state {
 	case kernel.StateWaiting:
@@ -96,7 +100,8 @@ func (p *proxy) task(r *http.Request, j *kernel.Job) map[string]any {
 			out["prompt"], out["promptEn"] = descriptions, descriptions
 		}
 	case kernel.StateFailed:
-		out["finishTime"], out["progress"], out["failReason"] = at(j.Changed(now)), "", "[Invalid parameter] the job could not be made"
+		out["finishTime"], out["progress"], out["failReason"] =
+			at(j.Changed(now)), "", "[Invalid parameter] the job could not be made"
 		if j.Directive.Fail == kernel.FailModeration {
 			out["failReason"] = "Banned prompt detected"
 		}
@@ -107,7 +112,7 @@ func (p *proxy) task(r *http.Request, j *kernel.Job) map[string]any {
 	return out
 }
 
-// words are the vendor's for the states. One that was cancelled has failed.
+// words are the vendor's words for the states. A cancelled job counts as failed.
 var words = map[kernel.State]string{
 	kernel.StateWaiting:   "MODAL",
 	kernel.StateQueued:    "SUBMITTED",

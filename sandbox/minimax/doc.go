@@ -1,6 +1,7 @@
-// Package minimax plays MiniMax: the first generation of its video API, whose
-// errors come with HTTP 200 and whose results are files to be looked up, and
-// the second one with an envelope of its own.
+// Package minimax plays both generations of MiniMax's video API. Errors of the first have HTTP
+// 200, and its results are files that need a further call. The second has an envelope of its
+// own.
 //
-// A picture within a request is looked at. Videos and sounds are links.
+// The header of a picture within a request is checked. Videos and sounds are links, which are
+// not fetched.
 package minimax

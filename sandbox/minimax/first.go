@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// linkTime is how long the link to a file is good.
+	// linkTime is how long the link to a file is valid.
 	linkTime = time.Hour
 
-	// fileOffset parts the ids of files from those of their jobs.
+	// fileOffset is the difference between the id of a file and that of its job.
 	fileOffset = 1_000_000_000_000_000
 )
 
@@ -26,7 +26,7 @@ var refuseByCode = kernel.Refuser(faults, func(w kernel.Words) any {
 	return map[string]any{"task_id": "", "base_resp": base(w.Code, w.Message)}
 })
 
-// refuseFirst tells an error with HTTP 200.
+// refuseFirst returns the answer that refuses a call. It has HTTP 200.
 func refuseFirst(kind string, f kernel.Fault, err error) kernel.Reply {
 	rep := refuseByCode(kind, f, err)
 	rep.Status, rep.Header = http.StatusOK, map[string]string{"Trace-Id": trace()}
@@ -37,7 +37,8 @@ func madeFirst(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return map[string]any{"task_id": j.ID, "base_resp": succeeded}
 }
 
-// taskFirst shows a job with the id of its file, once there is one.
+// taskFirst returns the answer to a poll of a job. It contains the id of the file once the job
+// has succeeded.
 func taskFirst(_ *http.Request, j *kernel.Job, now time.Time) any {
 	body := map[string]any{"task_id": j.ID, "status": firstWord(j, now), "file_id": "", "base_resp": succeeded}
 	switch j.State(now) {
@@ -53,7 +54,8 @@ func taskFirst(_ *http.Request, j *kernel.Job, now time.Time) any {
 	return body
 }
 
-// firstWord is the status; a queued job prepares for half of its time there.
+// firstWord returns the vendor's word for a job's state. A queued job is preparing for the first
+// half of its time in the queue.
 func firstWord(j *kernel.Job, now time.Time) string {
 	switch j.State(now) {
 	case kernel.StateQueued:
@@ -75,7 +77,7 @@ func fileID(j *kernel.Job) int64 {
 	return n + fileOffset
 }
 
-// retrieve gives a link to a file; each call gives a fresh one.
+// retrieve answers with a new link to a file.
 func retrieve(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	n, _ := strconv.ParseInt(r.FormValue("file_id"), 10, 64)
 	now := api.Now()

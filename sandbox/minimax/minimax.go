@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is MiniMax with the customer that it has here.
+// Vendor returns MiniMax with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("minimax", "/minimax", "api_key", "sk-sandbox-minimax", mount)
 }
@@ -19,14 +19,14 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// The codes of what the vendor refuses for its content.
+// The codes for refused content.
 const (
 	codeInput  = 1026
 	codeOutput = 1027
 )
 
-// faults are told by both generations: by the second one with the status and the word that
-// go with a code, and by the first one with HTTP 200.
+// faults are the words of both generations. The second generation sends their status and adds
+// the code to the message. The first always sends HTTP 200.
 var faults = map[kernel.Fault]kernel.Words{
 	kernel.NoKey:  kernel.Says(http.StatusUnauthorized, 2049, "invalid api key"),
 	kernel.NoPath: kernel.Says(http.StatusNotFound, 2013, "page not found"),
@@ -39,10 +39,10 @@ var faults = map[kernel.Fault]kernel.Words{
 	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, 1002, "rate limit exceeded"),
 }
 
-// bodyMax is the most that one request may hold.
+// bodyMax is the largest request, in bytes.
 const bodyMax = 64 << 20
 
-// idDigits keep ids, and the ids of files, exact in a JSON number.
+// idDigits keeps the ids of jobs and files small enough for a JSON number to be exact.
 const idDigits = 15
 
 func mount(s *kernel.Service) http.Handler {
@@ -75,12 +75,12 @@ func mount(s *kernel.Service) http.Handler {
 	return mux
 }
 
-// tells is what callbacks tell.
+// tells returns the body of a callback.
 func tells(_ *http.Request, j *kernel.Job, now time.Time) any {
 	return map[string]any{"task_id": j.ID, "status": told(j, now), "base_resp": succeeded}
 }
 
-// told is the status in the words of callbacks, which are not those of queries.
+// told returns the job's state in the words of callbacks, which differ from those of polls.
 func told(j *kernel.Job, now time.Time) string {
 	switch j.State(now) {
 	case kernel.StateQueued:
@@ -94,7 +94,7 @@ func told(j *kernel.Job, now time.Time) string {
 	}
 }
 
-// file is the one that the customer gets: a watermark is within it.
+// file returns the name of the file that the customer gets. A watermark replaces the clean file.
 func file(j *kernel.Job) string {
 	if j.Media.Watermark {
 		return kernel.FileMarked
@@ -102,5 +102,5 @@ func file(j *kernel.Job) string {
 	return kernel.FileVideo
 }
 
-// trace is what support asks for.
+// trace returns the id of a call, which the vendor's support asks for.
 func trace() string { return strings.ReplaceAll(kernel.UUID(), "-", "") }

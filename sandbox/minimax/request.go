@@ -10,8 +10,8 @@ import (
 
 // The bounds of a picture within a request.
 const (
-	frameBytes = 20 << 20 // one of the first generation is smaller
-	frameSide  = 300      // its short side is longer
+	frameBytes = 20 << 20 // a frame of the first generation must be smaller
+	frameSide  = 300      // its short side must be longer
 
 	imageBytes   = 30 << 20
 	imageSideMin = 256
@@ -20,10 +20,10 @@ const (
 
 const adaptive = "adaptive"
 
-// shortSides are the pixels of both generations' resolutions.
+// shortSides holds the short side in pixels of each resolution of both generations.
 var shortSides = map[string]int{"512P": 512, "768P": 768, "1080P": 1080, "2K": 1440}
 
-// first makes the job of a request of the first generation.
+// first returns the job of a request of the first generation.
 func first(b kernel.Body) (*kernel.Job, error) {
 	shape := kernel.Picture{Width: 16, Height: 9}
 	for _, field := range []string{"last_frame_image", "first_frame_image"} {
@@ -47,12 +47,12 @@ func first(b kernel.Body) (*kernel.Job, error) {
 	return job(b, b.Text("prompt"), cmp.Or(b.Int("duration"), 6), shape), nil
 }
 
-// second makes the job of a request of the second generation.
+// second returns the job of a request of the second generation.
 func second(b kernel.Body) (*kernel.Job, error) {
 	var (
 		prompt string
 		images int
-		shape  kernel.Picture // of the first picture that can be looked at
+		shape  kernel.Picture // of the first picture given as base64
 		ratio  = cmp.Or(b.Text("ratio"), adaptive)
 	)
 	for i, item := range b.List("content") {
@@ -63,7 +63,7 @@ func second(b kernel.Body) (*kernel.Job, error) {
 		}
 		images++
 		if item.Text("role") == "first_frame" {
-			ratio = adaptive // the frame decides, whatever was asked for
+			ratio = adaptive // the frame's ratio overrides the request's
 		}
 		if kernel.IsLink(link) {
 			continue
@@ -86,7 +86,7 @@ func second(b kernel.Body) (*kernel.Job, error) {
 		shape.Width, shape.Height = kernel.Ratio(ratio)
 	case shape.Width == 0:
 		shape.Width, shape.Height = 16, 9
-	case 9*shape.Width > 21*shape.Height: // the vendor makes nothing wider
+	case 9*shape.Width > 21*shape.Height: // the vendor makes no wider video
 		shape.Width, shape.Height = 21, 9
 	case 16*shape.Width < 9*shape.Height:
 		shape.Width, shape.Height = 9, 16

@@ -9,14 +9,14 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// knownTime is how long a job of the second generation can be asked for.
+// knownTime is how long a job of the second generation can be polled.
 const knownTime = 7 * 24 * time.Hour
 
-// kinds are the error types that go with a status.
+// kinds holds the error type of each HTTP status.
 var kinds = map[int]string{
 	http.StatusBadRequest: "bad_request_error", http.StatusNotFound: "bad_request_error",
-	http.StatusUnauthorized: "authorized_error", http.StatusUnprocessableEntity: "unprocessable_entity_error", http.StatusTooManyRequests: "rate_limit_error",
-	http.StatusInternalServerError: "server_error",
+	http.StatusUnauthorized: "authorized_error", http.StatusUnprocessableEntity: "unprocessable_entity_error",
+	http.StatusTooManyRequests: "rate_limit_error", http.StatusInternalServerError: "server_error",
 }
 
 var refuseByKind = kernel.Refuser(faults, func(w kernel.Words) any {
@@ -25,7 +25,8 @@ var refuseByKind = kernel.Refuser(faults, func(w kernel.Words) any {
 	}}
 })
 
-// refuseSecond tells an error, with the first generation's code behind its message.
+// refuseSecond returns the answer that refuses a call, with the first generation's code after
+// the message.
 func refuseSecond(kind string, f kernel.Fault, err error) kernel.Reply {
 	rep := refuseByKind(kind, f, err)
 	body, _ := rep.Body.(map[string]any)
@@ -38,7 +39,8 @@ func madeSecond(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return map[string]any{"task_id": j.ID}
 }
 
-// known is the job that the path names, as long as the vendor answers for it.
+// known returns the job that the path names, or nil if the vendor does not know it or no longer
+// does.
 func known(api *kernel.API, r *http.Request, a kernel.Account) *kernel.Job {
 	if j := api.Find(a, r.PathValue("id")); j != nil && api.Now().Sub(j.Created) < knownTime {
 		return j
@@ -46,8 +48,8 @@ func known(api *kernel.API, r *http.Request, a kernel.Account) *kernel.Job {
 	return nil
 }
 
-// remove cancels a job that is queued and forgets one that has ended; one that
-// runs, or was cancelled, stays.
+// remove cancels a job that is queued and removes one that has succeeded or failed. It refuses a
+// job that runs or was cancelled.
 func remove(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	j := known(api, r, a)
 	if j == nil {
@@ -65,16 +67,18 @@ func remove(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	return rep
 }
 
-// secondWords are the status words.
+// secondWords are the vendor's words for the states.
 var secondWords = map[kernel.State]string{
 	kernel.StateQueued: "queued", kernel.StateRunning: "running", kernel.StateSucceeded: "succeeded",
 	kernel.StateFailed: "failed", kernel.StateCancelled: "cancelled",
 }
 
-// taskSecond is a job as queries show it.
+// taskSecond returns the answer to a poll of a job.
 func taskSecond(r *http.Request, j *kernel.Job, now time.Time) any {
 	state := j.State(now)
-	out := map[string]any{"id": j.ID, "model": j.Model, "status": secondWords[state], "task_type": "generation", "modality": "video"}
+	out := map[string]any{
+		"id": j.ID, "model": j.Model, "status": secondWords[state], "task_type": "generation", "modality": "video",
+	}
 	switch state {
 	case kernel.StateFailed:
 		out["error"] = map[string]any{"code": "server_error", "message": "the video could not be made"}

@@ -1,4 +1,4 @@
-// Package musicapi plays the Sonic API of MusicAPI.ai, as far as songs from a
-// sample of another song: two of each request. Errors come with the HTTP status.
-// A job that waits is not ready, and no answer about one carries its id.
+// Package musicapi plays the part of MusicAPI.ai's Sonic API that makes songs from a sample of
+// another song. Each request makes two. Errors have an HTTP status. A queued job is reported as
+// not ready. No answer about a job contains the job's id.
 package musicapi

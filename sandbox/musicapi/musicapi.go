@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is MusicAPI.ai with the customer that it has here.
+// Vendor returns MusicAPI.ai with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("musicapi", "/musicapi", "api_key", "sandbox-musicapi-api-key", mount)
 }
@@ -21,14 +21,14 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// bodyMax is the most that one request may hold.
+// bodyMax is the largest request, in bytes.
 const bodyMax = 1 << 20
 
-// pair are the two songs of a job.
+// pair describes the two songs of a job.
 var pair = kernel.Media{Kind: "audio", Seconds: 16, Songs: 2, Pair: true}
 
-// slack is how much longer a file may play than its song is said to be: it is
-// made of whole frames.
+// slack is how much longer a file may play than the stated duration of its song, because a file
+// consists of whole frames.
 const slack = 0.05
 
 var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
@@ -60,7 +60,7 @@ func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return map[string]any{"message": "success", "task_id": j.ID}
 }
 
-// task tells of the songs of a job, once there is something to tell.
+// task returns the answer about a job, with its songs once it has left the queue.
 func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	state := j.State(now)
 	if state == kernel.StateQueued {
@@ -69,7 +69,7 @@ func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	return map[string]any{"code": http.StatusOK, "data": clips(kernel.Base(r), j, state), "message": "success"}
 }
 
-// check looks at the song that is sampled, and which part of it.
+// check fetches the song to sample from and checks the part that is sampled.
 func check(s *kernel.Service, r *http.Request, a kernel.Account, b kernel.Body) error {
 	link := b.Text("url")
 	if link != "" {
@@ -91,7 +91,7 @@ func check(s *kernel.Service, r *http.Request, a kernel.Account, b kernel.Body) 
 	}
 }
 
-// job is the job that the request makes.
+// job returns the job of a request.
 func job(b kernel.Body) *kernel.Job {
 	prompt, description, title, tags := b.Text("prompt"), b.Text("gpt_description_prompt"), b.Text("title"), b.Text("tags")
 	lyrics := prompt
@@ -107,21 +107,22 @@ func job(b kernel.Body) *kernel.Job {
 	}
 }
 
-// words are the vendor's for the states of a song.
+// words are the vendor's names for the states of a song.
 var words = map[kernel.State]string{
 	kernel.StateRunning: "running", kernel.StateSucceeded: "succeeded", kernel.StateFailed: "failed",
 }
 
-// clips are the songs of a job. Until they are done their links lead to a stream,
-// which is no file.
+// clips returns the songs of a job. Until a song is finished, its audio_url is the address of a
+// stream, which is not a file.
 func clips(base string, j *kernel.Job, state kernel.State) []any {
 	var out []any
 	for i := range pair.Songs {
 		link := func(name string) string { return base + j.Link(fmt.Sprintf(name, i)) }
 		c := map[string]any{
-			"clip_id": clipID(j, i), "state": words[state], "title": j.Detail["title"], "tags": j.Detail["tags"], "lyrics": j.Detail["lyrics"],
-			"image_url": link("cover-%d.png"), "audio_url": "", "video_url": nil, "created_at": j.Created.Format("2006-01-02T15:04:05.000Z"),
-			"mv": j.Model, "gpt_description_prompt": nil, "duration": nil,
+			"clip_id": clipID(j, i), "state": words[state], "title": j.Detail["title"], "tags": j.Detail["tags"],
+			"lyrics": j.Detail["lyrics"], "image_url": link("cover-%d.png"), "audio_url": "", "video_url": nil,
+			"created_at": j.Created.Format("2006-01-02T15:04:05.000Z"),
+			"mv":         j.Model, "gpt_description_prompt": nil, "duration": nil,
 		}
 		switch {
 		case state == kernel.StateSucceeded:
@@ -143,7 +144,7 @@ func clips(base string, j *kernel.Job, state kernel.State) []any {
 
 func clipID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "clip "+strconv.Itoa(i)) }
 
-// song finds one that the account made, and how long it plays.
+// song finds a finished song of the account by its clip id and returns how long it plays.
 func song(v *kernel.Service, a kernel.Account, id string) (seconds float64, ok bool) {
 	now := v.Now()
 	for _, j := range v.Jobs(a, func(j *kernel.Job) bool { return j.State(now) == kernel.StateSucceeded }) {

@@ -1,12 +1,13 @@
-// Package openai plays OpenAI's API as far as it speaks: one call whose answer
-// is the sound, as long as the text takes to say, made while it is sent. WAV and
-// PCM hold a tone, the other formats silence, Opus and FLAC a second of it.
+// Package openai plays the speech endpoint of OpenAI's API. The answer is the sound, as long as
+// the text takes to speak, and is generated while it is sent. WAV and PCM contain a tone, MP3
+// and AAC silence, and Opus and FLAC one second of silence.
 //
-// The time of a directive's duration passes before the first byte, download is
-// the time that the sound takes to come. Failures at poll strike when the first
-// byte would be due: moderation and reject are refusals, internal an error of
-// the server's, timeout no answer. At download, internal breaks the sound off in
-// the middle, and timeout lets it stop there; the others are as at poll. An
-// account with a limit of calls at once answers 429 beyond it; one whose key is
-// KEY@broke has no money.
+// The directive duration delays the first byte. The directive download sets how long the sound
+// takes to arrive. A failure at poll happens when the first byte is due: moderation and reject
+// refuse the call, internal answers with a server error, and timeout sends no answer. At
+// download, internal cuts the connection in the middle of the sound, and timeout stalls there
+// first. The other failures at download happen as at poll.
+//
+// An account with a limit of concurrent calls answers 429 beyond it. The account of KEY@broke
+// has no money.
 package openai

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is OpenAI with the customer that it has here.
+// Vendor returns OpenAI with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("openai", "/openai/v1", "api_key", "sandbox-openai-api-key", mount)
 }
@@ -24,7 +24,7 @@ var schemas = kernel.NewSchemas(files)
 
 const (
 	bodyMax = 1 << 20
-	// broke is the customer whose account is empty.
+	// broke marks the key of the customer whose account is empty.
 	broke = "@broke"
 )
 
@@ -54,7 +54,7 @@ const (
 	noMoney kernel.Fault = -1 // the account is empty
 )
 
-// says is what the vendor says of a fault by two words.
+// says holds the vendor's type and code of an error.
 type says struct {
 	kind string
 	code any // nil: null
@@ -87,11 +87,11 @@ func mount(s *kernel.Service) http.Handler {
 	})
 }
 
-// speak answers with the sound, or with what became of it.
+// speak answers with the sound, or with the failure that the directive asks for.
 func speak(api *kernel.API, r *http.Request, j *kernel.Job) kernel.Reply {
 	d := j.Directive
 	if cut := d.Fail == kernel.FailInternal || d.Fail == kernel.FailTimeout; d.Fails(kernel.AtDownload) && !cut {
-		j.Directive.At = kernel.AtPoll // a sound is not refused in the middle
+		j.Directive.At = kernel.AtPoll // once it has begun, a sound cannot be refused
 	}
 	if rep, failed := api.Await(r, j, refuse); failed {
 		return rep
@@ -104,7 +104,7 @@ func speak(api *kernel.API, r *http.Request, j *kernel.Job) kernel.Reply {
 	}
 }
 
-// job makes the job of a request.
+// job returns the job of a request.
 func job(b kernel.Body) (*kernel.Job, error) {
 	input := b.Text("input")
 	seconds := max(0.1, float64(utf8.RuneCountInString(input))/charactersPerSecond/cmp.Or(b.Number("speed"), 1))
@@ -114,5 +114,5 @@ func job(b kernel.Body) (*kernel.Job, error) {
 	}, nil
 }
 
-// charactersPerSecond is how fast people speak.
+// charactersPerSecond is the speed of the voice.
 const charactersPerSecond = 15

@@ -6,10 +6,10 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// rate is that of the vendor's sound: samples a second, of 16 bits, one channel.
+// rate is the sample rate of the vendor's sound, in Hz. A sample has 16 bits and one channel.
 const rate = 24000
 
-// sound makes a file of the format and length, with its type.
+// sound returns a file of the format and length, with its MIME type.
 func sound(format string, seconds float64) (file *io.SectionReader, mimeType string) {
 	switch format {
 	case "pcm":

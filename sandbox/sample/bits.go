@@ -33,7 +33,7 @@ func (w *bitWriter) align() {
 	}
 }
 
-// trailing ends an RBSP: a one, then zeros to the byte's end.
+// trailing ends an RBSP: it writes a one, then zeros to the end of the byte.
 func (w *bitWriter) trailing() {
 	w.u(1, 1)
 	w.align()

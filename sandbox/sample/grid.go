@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// quarters are the colours of a grid, in reading order: they differ in green
-// from left to right, and in red from top to bottom.
+// quarters are the colours of a grid, in reading order. They differ in green from left to right,
+// and in red from top to bottom.
 var quarters = color.Palette{
 	color.NRGBA{R: 32, G: 64, B: 128, A: 255},
 	color.NRGBA{R: 32, G: 192, B: 128, A: 255},
@@ -19,8 +19,8 @@ var quarters = color.Palette{
 	color.NRGBA{R: 224, G: 192, B: 128, A: 255},
 }
 
-// grid is four pictures in one, each of one colour. Where a side is odd, the
-// left and upper ones are the smaller.
+// grid is an image of four pictures, each of one colour. If a side is odd, the left or upper
+// pictures are one pixel smaller.
 type grid struct{ width, height int }
 
 func (g grid) ColorModel() color.Model { return quarters }
@@ -29,7 +29,7 @@ func (g grid) Bounds() image.Rectangle { return image.Rect(0, 0, g.width, g.heig
 
 func (g grid) At(x, y int) color.Color { return quarters[g.ColorIndexAt(x, y)] }
 
-// ColorIndexAt is the quarter that a pixel is in.
+// ColorIndexAt returns the number of the quarter that contains the pixel.
 func (g grid) ColorIndexAt(x, y int) uint8 {
 	var i uint8
 	if x >= g.width/2 {
@@ -41,8 +41,8 @@ func (g grid) ColorIndexAt(x, y int) uint8 {
 	return i
 }
 
-// Grid writes a picture whose four quarters differ, as PNG, JPEG or WebP, row
-// by row: memory does not depend on its size.
+// Grid writes an image with four different quarters as PNG, JPEG or WebP. It writes row by row,
+// so its memory does not depend on the size.
 func Grid(w io.Writer, mime string, width, height int) error {
 	g := grid{width, height}
 	switch mime {
@@ -57,7 +57,7 @@ func Grid(w io.Writer, mime string, width, height int) error {
 	}
 }
 
-// Quarter is a PNG of the nth of a grid's pictures, from 1.
+// Quarter returns a PNG of the nth picture of a grid, counted from 1.
 func Quarter(n, width, height int) []byte {
 	picture := image.NewPaletted(image.Rect(0, 0, width, height), quarters)
 	for i := range picture.Pix {
@@ -66,7 +66,7 @@ func Quarter(n, width, height int) []byte {
 	return encoded(func(w io.Writer) error { return png.Encode(w, picture) })
 }
 
-// PNGGrid is a grid as a PNG.
+// PNGGrid returns a grid as a PNG.
 func PNGGrid(width, height int) []byte {
 	return encoded(func(w io.Writer) error { return Grid(w, "image/png", width, height) })
 }

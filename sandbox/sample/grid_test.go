@@ -28,7 +28,7 @@ func TestGrid(t *testing.T) {
 				if err != nil || format != kind || picture.Bounds().Size() != size {
 					t.Fatalf("%s of %v (%v)", format, picture, err)
 				}
-				if size.X < 33 && kind == "jpeg" { // its blocks reach over the seam
+				if size.X < 33 && kind == "jpeg" { // the blocks of a JPEG reach over the seam
 					return
 				}
 				seen := map[color.Color]bool{}

@@ -10,7 +10,7 @@ const (
 	nalPPS   = 0x68
 )
 
-// Macroblock types of an I slice that are used here, and how chroma follows.
+// Macroblock types of an I slice, and modes of chroma prediction.
 const (
 	mbVertical   = 1 // Intra 16x16, copies the row above, no residual
 	mbHorizontal = 2 // Intra 16x16, copies the column to the left, no residual
@@ -53,7 +53,7 @@ func newEncoder(width, height int, watermark bool) *encoder {
 	return &encoder{width: width, height: height, cols: (width + 15) / 16, rows: (height + 15) / 16, watermark: watermark}
 }
 
-// level is the lowest level that holds a picture of this size at 24 a second.
+// level returns the lowest level that allows pictures of this size at 24 a second.
 func (e *encoder) level() byte {
 	switch n := e.cols * e.rows; {
 	case n <= 3600:
@@ -115,7 +115,7 @@ func (e *encoder) pps() []byte {
 	return nal(nalPPS, w.buf)
 }
 
-// key codes a picture of bars, moved by shift places.
+// key returns the NAL unit of a picture of the bars, moved by shift places.
 func (e *encoder) key(shift int) []byte {
 	var w bitWriter
 	w.ue(0)                 // first macroblock
@@ -135,8 +135,8 @@ func (e *encoder) key(shift int) []byte {
 	return nal(nalIDR, w.buf)
 }
 
-// pcm reports whether the macroblock carries its own samples: where a bar or
-// the stripe begins. All others copy a neighbour.
+// pcm reports whether the macroblock has samples of its own, because a bar or the stripe begins
+// there. All others copy a neighbour.
 func (e *encoder) pcm(row, col int) bool {
 	switch {
 	case row < 0 || col < 0:
@@ -173,8 +173,8 @@ func (e *encoder) macroblock(w *bitWriter, row, col, shift int) {
 		w.ue(chromaVertical)
 	}
 	w.ue(0) // quantiser unchanged
-	// "No coefficients" is spelled by the neighbours' numbers of them: a PCM
-	// block counts as 16, the others have none.
+	// The code for "no coefficients" depends on how many the neighbours have: 16 for a PCM
+	// block, and none for the others.
 	if e.pcm(row, col-1) || e.pcm(row-1, col) {
 		w.u(6, 0b000011)
 	} else {
@@ -182,7 +182,8 @@ func (e *encoder) macroblock(w *bitWriter, row, col, shift int) {
 	}
 }
 
-// repeat codes a picture that equals the one before; n counts from the key.
+// repeat returns the NAL unit of a picture that equals the one before. n counts from the key
+// picture.
 func (e *encoder) repeat(n int) []byte {
 	var w bitWriter
 	w.ue(0)           // first macroblock
@@ -197,7 +198,7 @@ func (e *encoder) repeat(n int) []byte {
 	return nal(nalSlice, w.buf)
 }
 
-// nal prefixes the header and keeps start codes out of the payload.
+// nal returns a NAL unit with the header. It escapes start codes in the payload.
 func nal(header byte, rbsp []byte) []byte {
 	out := make([]byte, 1, len(rbsp)+len(rbsp)/64+8)
 	out[0] = header

@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// A frame of MP3: MPEG 1, layer III, 48 kHz, 32 kbit/s, one channel, which has as
-// many bytes as any other. Its side information says that no sound follows, which is
-// silence.
+// A frame of MP3: MPEG 1, layer III, 48 kHz, 32 kbit/s, one channel. All frames have the same
+// size. The side information of a frame says that no sound follows, which makes it silent.
 const (
 	mp3FrameLen = 96
 	mp3Samples  = 1152
@@ -17,9 +16,8 @@ const (
 	mp3SideLen  = 17
 )
 
-// MP3 makes silence of the length, in whole frames of 24 milliseconds. Memory
-// does not depend on the length. The first frame is an Info header, which says
-// how many follow.
+// MP3 returns silence of the given length, in whole frames of 24 ms. Its memory does not depend
+// on the length. The first frame is an Info header with the number of frames that follow.
 func MP3(seconds float64) *io.SectionReader {
 	frames := max(1, int64(math.Round(seconds*mp3Rate/mp3Samples)))
 	frame := make([]byte, mp3FrameLen)

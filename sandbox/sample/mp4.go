@@ -4,14 +4,14 @@ import (
 	"encoding/binary"
 )
 
-// The frame rates of the tracks.
+// The rates of the tracks.
 const (
 	framesPerSecond = 24
 	audioRate       = 44100
 	audioFrame      = 1024 // samples in one AAC frame
 )
 
-// VideoSpec is what a video looks like. Width and Height are even.
+// VideoSpec describes a video. Width and Height must be even.
 type VideoSpec struct {
 	Width, Height int
 	Seconds       int
@@ -19,7 +19,7 @@ type VideoSpec struct {
 	Watermark     bool // adds a white stripe at the bottom
 }
 
-// Video makes an MP4 file whose index precedes its media.
+// Video returns an MP4 file whose index precedes its media.
 func Video(s VideoSpec) []byte {
 	enc := newEncoder(s.Width, s.Height, s.Watermark)
 	video := track{
@@ -35,7 +35,10 @@ func Video(s VideoSpec) []byte {
 	}
 	tracks := []*track{&video}
 	if s.Sound {
-		audio := track{id: 2, kind: "soun", scale: audioRate, delta: audioFrame, entry: mp4a(), header: box("smhd", make([]byte, 8))}
+		audio := track{
+			id: 2, kind: "soun", scale: audioRate, delta: audioFrame,
+			entry: mp4a(), header: box("smhd", make([]byte, 8)),
+		}
 		frame := silence()
 		for range s.Seconds * audioRate / audioFrame {
 			audio.add(frame)
@@ -44,7 +47,7 @@ func Video(s VideoSpec) []byte {
 	}
 
 	ftyp := box("ftyp", []byte("isom"), be32(512), []byte("isomiso2avc1mp41"))
-	// The offsets in the index depend on its size, the size not on them.
+	// The index is built first, because its size decides the offsets that it contains.
 	moov := movie(s.Seconds, tracks)
 	offset := len(ftyp) + len(moov) + 8
 	for _, t := range tracks {
@@ -59,7 +62,7 @@ func Video(s VideoSpec) []byte {
 	return append(out, box("mdat", media...)...)
 }
 
-// track is one track whose samples lie in one chunk.
+// track is a track whose samples are in one chunk.
 type track struct {
 	id            uint32
 	kind          string
@@ -68,7 +71,7 @@ type track struct {
 	entry, header []byte
 	data          []byte
 	sizes         []uint32
-	keys          []uint32 // numbers of the samples to start at; empty: all
+	keys          []uint32 // numbers of the samples where playing can start; empty: all
 	offset        uint32
 }
 
@@ -82,7 +85,8 @@ const movieScale = 1000
 func movie(seconds int, tracks []*track) []byte {
 	length := uint32(seconds * movieScale)
 	parts := [][]byte{box("mvhd",
-		be32(0, 0, 0, movieScale, length, 0x00010000, 0x01000000, 0, 0), matrix(), make([]byte, 24), be32(uint32(len(tracks)+1)))}
+		be32(0, 0, 0, movieScale, length, 0x00010000, 0x01000000, 0, 0), matrix(), make([]byte, 24),
+		be32(uint32(len(tracks)+1)))}
 	for _, t := range tracks {
 		parts = append(parts, t.box(length))
 	}
@@ -107,7 +111,8 @@ func (t *track) box(length uint32) []byte {
 		box("stsz", be32(0, 0, n), be32(t.sizes...)),
 		box("stco", be32(0, 1, t.offset)))
 	return box("trak",
-		box("tkhd", be32(3, 0, 0, t.id, 0, length, 0, 0, 0, volume), matrix(), be32(uint32(t.width)<<16, uint32(t.height)<<16)),
+		box("tkhd", be32(3, 0, 0, t.id, 0, length, 0, 0, 0, volume), matrix(),
+			be32(uint32(t.width)<<16, uint32(t.height)<<16)),
 		box("mdia",
 			box("mdhd", be32(0, 0, 0, t.scale, n*t.delta, 0x55C40000)), // language: undetermined
 			box("hdlr", be32(0, 0), []byte(t.kind), make([]byte, 12), []byte("sample\x00")),
@@ -139,7 +144,7 @@ func mp4a() []byte {
 		box("esds", be32(0), esds))
 }
 
-// silence is one AAC frame of a single channel without any band.
+// silence returns a silent AAC frame: a single channel without any band.
 func silence() []byte {
 	var w bitWriter
 	w.u(7, 0)     // single channel element 0

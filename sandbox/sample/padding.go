@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// paddingChunk is the most one ancillary PNG chunk holds here. All full
-	// ones are equal, so one is kept and repeated.
+	// paddingChunk is the largest data of an ancillary PNG chunk here. All full chunks are
+	// equal, so one is kept in memory and repeated.
 	paddingChunk = 1 << 20
 	chunkFrame   = 12 // length, kind and checksum
 	pngEnd       = 12 // the IEND chunk
 )
 
-// Padded returns the file grown to size bytes, still valid: an MP4 by a free
-// box at its end, a PNG by ancillary chunks before its end. A file that is
-// as long already stays as it is; growth too small for a box or chunk is
-// rounded up to the smallest one. Memory does not depend on size.
+// Padded returns the file grown to size bytes. It stays valid: an MP4 gets a free box at its
+// end, and a PNG ancillary chunks before its end. A longer file stays as it is. If the growth is
+// too small for a box or a chunk, Padded adds the smallest one. Its memory does not depend on
+// size.
 func Padded(file []byte, size int64) *io.SectionReader {
 	missing := size - int64(len(file))
 	var s sections
@@ -31,7 +31,7 @@ func Padded(file []byte, size int64) *io.SectionReader {
 		whole := missing / int64(len(full))
 		rest := missing - whole*int64(len(full))
 		if rest > 0 && rest < chunkFrame && whole > 0 {
-			// What is left is too small for a chunk: take it from a full one.
+			// The rest is too small for a chunk, so it is joined with a full one.
 			whole--
 			rest += int64(len(full))
 		}
@@ -52,9 +52,8 @@ func Padded(file []byte, size int64) *io.SectionReader {
 	return io.NewSectionReader(&s, 0, s.size)
 }
 
-// Extended returns a sound grown to size bytes by zeros at its end, which
-// players do not look at. One that is as long already stays as it is. Memory
-// does not depend on size.
+// Extended returns the sound grown to size bytes by zeros at its end, which players ignore. A
+// longer sound stays as it is. Its memory does not depend on size.
 func Extended(sound *io.SectionReader, size int64) *io.SectionReader {
 	if size <= sound.Size() {
 		return sound
@@ -65,7 +64,7 @@ func Extended(sound *io.SectionReader, size int64) *io.SectionReader {
 	return io.NewSectionReader(&s, 0, s.size)
 }
 
-// repeated is an endless file of one block after the other.
+// repeated is an endless file that repeats a block.
 type repeated []byte
 
 func (r repeated) ReadAt(p []byte, off int64) (int, error) {
@@ -77,7 +76,7 @@ func (r repeated) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// sections is a file made of parts.
+// sections is a file that consists of parts.
 type sections struct {
 	parts []section
 	size  int64

@@ -7,21 +7,22 @@ import (
 	"math"
 )
 
-// tonePeriod is after how many samples the tone repeats.
+// tonePeriod is the number of samples after which the tone repeats.
 const tonePeriod = 100
 
-// PCM makes a tone of the length: samples of 16 bits, the lower byte first, one
-// channel. Memory does not depend on the length.
+// PCM returns a tone of the given length: samples of 16 bits, lower byte first, one channel. Its
+// memory does not depend on the length.
 func PCM(seconds float64, rate int) *io.SectionReader {
 	const loud = 8000 // of 32767
 	tone := make([]byte, 0, 2*tonePeriod)
 	for i := range tonePeriod {
-		tone = binary.LittleEndian.AppendUint16(tone, uint16(int16(math.Round(loud*math.Sin(2*math.Pi*float64(i)/tonePeriod)))))
+		tone = binary.LittleEndian.AppendUint16(tone,
+			uint16(int16(math.Round(loud*math.Sin(2*math.Pi*float64(i)/tonePeriod)))))
 	}
 	return io.NewSectionReader(repeated(tone), 0, 2*int64(math.Round(seconds*float64(rate))))
 }
 
-// Wave is PCM as a WAV file.
+// Wave returns PCM in a WAV file.
 func Wave(seconds float64, rate int) *io.SectionReader {
 	data := PCM(seconds, rate)
 	little := binary.LittleEndian
@@ -37,7 +38,7 @@ func Wave(seconds float64, rate int) *io.SectionReader {
 	return io.NewSectionReader(&s, 0, s.size)
 }
 
-// WAV is a tone as a WAV file at 44.1 kHz.
+// WAV returns a tone in a WAV file at 44.1 kHz.
 func WAV(seconds float64) *io.SectionReader { return Wave(seconds, 44100) }
 
 func sectionOf(file []byte) *io.SectionReader {

@@ -12,8 +12,8 @@ var palette = []byte{
 	192, 0, 192, 192, 0, 0, 0, 0, 192, 16, 16, 16,
 }
 
-// Image makes a PNG of colour bars. A vendor's rows are all alike, so that
-// each but the first is stored as "no difference to the one above".
+// Image returns a PNG of colour bars. All rows are equal, so each row but the first is stored as
+// "no difference from the row above".
 func Image(width, height int) []byte {
 	row := make([]byte, 1+(width+1)/2) // filter, then two pixels a byte
 	for x := range width {

@@ -112,7 +112,7 @@ func TestPaddedNeedsNoMemory(t *testing.T) {
 	}
 }
 
-// boxes names the top-level boxes and checks that they fill the file.
+// boxes returns the names of the top-level boxes and checks that they fill the file.
 func boxes(t *testing.T, file []byte) []string {
 	t.Helper()
 	var names []string

@@ -1,7 +1,7 @@
 package sample
 
 import (
-	_ "embed" // two files
+	_ "embed" // for the two files of silence
 	"io"
 )
 
@@ -11,8 +11,8 @@ var opus []byte
 //go:embed silence.flac
 var flac []byte
 
-// Opus is a second of silence in an Ogg container, one channel.
+// Opus returns a second of silence in an Ogg container, one channel.
 func Opus() *io.SectionReader { return sectionOf(opus) }
 
-// FLAC is a second of silence: 16 bits, one channel, at 24 kHz.
+// FLAC returns a second of silence: 16 bits, one channel, 24 kHz.
 func FLAC() *io.SectionReader { return sectionOf(flac) }

@@ -30,7 +30,7 @@ func TestSounds(t *testing.T) {
 	}
 }
 
-// Zeros at the end make a sound larger, and not longer.
+// Zeros at the end make a sound larger, but not longer.
 func TestExtended(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(float64) *io.SectionReader{"wav": sample.WAV, "mp3": sample.MP3} {
@@ -48,8 +48,8 @@ func TestExtended(t *testing.T) {
 	}
 }
 
-// playsAs has ffprobe tell the length of a file. make deps installs it; the short
-// tests do without.
+// playsAs checks the length of a file with ffprobe, which make deps installs. Short tests skip
+// it.
 func playsAs(t *testing.T, file io.Reader, ext string, seconds float64) {
 	t.Helper()
 	if testing.Short() {

@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// writeWebP writes the grid as lossless WebP. Green and red take one of two
-// values each, so that a pixel is two bits: a simple prefix code has no more
-// than two symbols. The bits of the format begin with the least.
+// writeWebP writes the grid as lossless WebP. Green and red each have one of two values, so a
+// simple prefix code of two symbols suffices and a pixel takes two bits. The format's bits begin
+// with the least significant one.
 func writeWebP(w io.Writer, g grid) error {
 	var head leastFirst
 	head.u(8, 0x2f)
@@ -33,7 +33,7 @@ func writeWebP(w io.Writer, g grid) error {
 	out := bufio.NewWriter(w)
 	file := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(12+data+data%2))
 	file = binary.LittleEndian.AppendUint32(append(file, "WEBPVP8L"...), uint32(data))
-	_, _ = out.Write(file) // Flush tells
+	_, _ = out.Write(file) // Flush returns the error
 	for y := range g.height {
 		for x := range g.width {
 			head.u(2, uint64(g.ColorIndexAt(x, y))) // green in the lower bit, red above it
@@ -65,7 +65,7 @@ func (w *leastFirst) u(n uint, v uint64) {
 	}
 }
 
-// pair writes a code of two symbols of eight bits, the first of which is 0.
+// pair writes a prefix code of two symbols of eight bits. The first is written as the bit 0.
 func (w *leastFirst) pair(zero, one uint8) {
 	w.u(1, 1) // simple
 	w.u(1, 1) // two symbols
@@ -74,7 +74,7 @@ func (w *leastFirst) pair(zero, one uint8) {
 	w.u(8, uint64(one))
 }
 
-// one writes a code of one symbol, which takes no bits.
+// one writes a prefix code of one symbol. The symbol itself takes no bits.
 func (w *leastFirst) one(v uint8) {
 	w.u(1, 1)
 	w.u(1, 0)

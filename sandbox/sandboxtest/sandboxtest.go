@@ -1,5 +1,5 @@
-// Package sandboxtest runs the sandbox for the tests of its vendors and its
-// kernel, with a clock that the test moves. Tests import it and nothing else.
+// Package sandboxtest runs the sandbox for the tests of its vendors and its kernel, with a clock
+// that the test moves. Only tests import it.
 package sandboxtest
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/mediagate/mediagate/sandbox"
 )
 
-// Clock is moved by the test.
+// Clock is a clock that only the test moves.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock starts at a fixed time.
+// NewClock returns a clock that shows a fixed time.
 func NewClock() *Clock { return &Clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
 
-// Now is where the test left the clock.
+// Now returns the time that the clock shows.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves it.
+// Advance moves the clock forward by d.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,16 +46,16 @@ type Sandbox struct {
 	URL   string
 	Clock *Clock
 	HTTP  *http.Client
-	Stop  func() // a shutdown
+	Stop  func() // closes the sandbox and its HTTP server
 }
 
-// Open runs one in a folder of its own.
+// Open runs a sandbox in a folder of its own.
 func Open(t *testing.T) *Sandbox {
 	t.Helper()
 	return OpenIn(t, t.TempDir(), NewClock(), nil)
 }
 
-// OpenIn runs one in the folder, which another may have used.
+// OpenIn runs a sandbox in the folder, which may hold the journal of an earlier one.
 func OpenIn(t *testing.T, dir string, c *Clock, accounts []sandbox.Account) *Sandbox {
 	t.Helper()
 	s, err := sandbox.New(sandbox.Config{Dir: dir, Now: c.Now, Accounts: accounts})
@@ -82,7 +82,8 @@ type Answer struct {
 	Raw    []byte
 }
 
-// At digs into the answer: At("data", "task_id"); numbers index arrays.
+// At returns the value at a path in the answer, such as At("data", "task_id"). Numbers index
+// arrays.
 func (a Answer) At(path ...any) any {
 	var v any = a.Body
 	for _, p := range path {
@@ -101,14 +102,14 @@ func (a Answer) At(path ...any) any {
 	return v
 }
 
-// Text is the string at the path, "" when there is none.
+// Text returns the string at the path, or "" if there is none.
 func (a Answer) Text(path ...any) string {
 	s, _ := a.At(path...).(string)
 	return s
 }
 
-// Call sends one request; body is JSON as text, bytes of JSON or a value to encode. A path is
-// completed to a URL.
+// Call sends a request. body is JSON as a string or bytes, or a value to encode. A path that
+// begins with a slash is one of the sandbox.
 func (b *Sandbox) Call(t *testing.T, method, path string, header map[string]string, body any) Answer {
 	t.Helper()
 	var in io.Reader = http.NoBody
@@ -158,7 +159,7 @@ func (b *Sandbox) Call(t *testing.T, method, path string, header map[string]stri
 // M is a JSON object.
 type M = map[string]any
 
-// With copies the object, sets the fields and removes those that are nil.
+// With returns a copy of base with the changes. A change to nil removes the field.
 func With(base, changes M) M {
 	out := maps.Clone(base)
 	for k, v := range changes {
@@ -171,7 +172,7 @@ func With(base, changes M) M {
 	return out
 }
 
-// Jobs asks the control endpoint.
+// Jobs returns the jobs that the control endpoint lists for the query.
 func (b *Sandbox) Jobs(t *testing.T, query string) []any {
 	t.Helper()
 	got := b.Call(t, "GET", "/_sandbox/jobs"+query, nil, nil)

@@ -1,4 +1,4 @@
-// Package sunoapi plays sunoapi.org: songs, two of each request, the separation
-// of a song into its tracks, and replaced sections. Everything is answered with
-// HTTP 200 and a code. An address for callbacks is demanded.
+// Package sunoapi plays sunoapi.org: songs, two for each request, the separation of a song into
+// its tracks, and replaced sections. Every answer has HTTP 200 and a code. Requests must name an
+// address for callbacks.
 package sunoapi

@@ -7,19 +7,19 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// The spans that can be replaced: in seconds, and of the song.
+// The bounds of a section that can be replaced, in seconds and as a part of the song.
 const (
 	spanMin  = 6.0
 	spanMax  = 60.0
 	spanPart = 0.5
-	// slack is for the arithmetic of decimals.
+	// slack allows for rounding errors.
 	slack = 0.001
 )
 
-// songSeconds is how long a song plays; the second one of a request is longer.
+// songSeconds is how long the first song of a request plays. The second plays a second longer.
 const songSeconds = 16
 
-// job makes the job of an operation. find finds the song that it works on.
+// job returns the job of an operation. find returns the song that the operation works on.
 func job(operation string, b kernel.Body, find func(task, id string) (*kernel.Job, int)) (*kernel.Job, error) {
 	prompt, title, tags := b.Text("prompt"), b.Text("title"), cmp.Or(b.Text("style"), b.Text("tags"))
 	j := &kernel.Job{

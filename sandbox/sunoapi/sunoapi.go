@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is sunoapi.org with the customer that it has here.
+// Vendor returns sunoapi.org with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("sunoapi", "/sunoapi", "api_key", "sandbox-sunoapi-api-key", mount)
 }
@@ -28,7 +28,7 @@ const (
 	opSeparate = "vocal-removal"
 )
 
-// What a job makes.
+// The kinds of results of a job. They separate the jobs' endpoints.
 const (
 	songs  = "songs"
 	tracks = "tracks"
@@ -105,7 +105,7 @@ func told(r *http.Request, j *kernel.Job, now time.Time) any {
 	return answer(map[string]any{"callbackType": stage(j, now), "task_id": j.ID, "data": response})
 }
 
-// record is a job as a query shows it.
+// record returns the answer to a poll of a job.
 func record(r *http.Request, j *kernel.Job, now time.Time) any {
 	word, done := status(j, now)
 	out := map[string]any{
@@ -128,8 +128,9 @@ func record(r *http.Request, j *kernel.Job, now time.Time) any {
 	return answer(out)
 }
 
-// status is the word for a job, and how many of its songs are done: -1 while
-// nothing is known of them. The stages of songs share the time.
+// status returns the vendor's word for the job's state, and how many of its songs are finished:
+// -1 if the answer shows no songs yet. A running job that makes two songs shows TEXT_SUCCESS for
+// the first half of its time and FIRST_SUCCESS after it.
 func status(j *kernel.Job, now time.Time) (word string, done int) {
 	switch state := j.State(now); {
 	case state == kernel.StateSucceeded:
@@ -147,7 +148,7 @@ func status(j *kernel.Job, now time.Time) (word string, done int) {
 	}
 }
 
-// stage is the word of callbacks.
+// stage returns the job's state in the words of callbacks.
 func stage(j *kernel.Job, now time.Time) string {
 	switch word, _ := status(j, now); word {
 	case "PENDING":
@@ -163,7 +164,7 @@ func stage(j *kernel.Job, now time.Time) string {
 	}
 }
 
-// clips are the songs of a job, of which so many are done.
+// clips returns the songs of a job. The first done of them are finished.
 func clips(base string, j *kernel.Job, done int) []any {
 	var out []any
 	for i := range j.Media.Songs {
@@ -180,7 +181,7 @@ func clips(base string, j *kernel.Job, done int) []any {
 	return out
 }
 
-// parts are the tracks of a separation.
+// parts are the tracks that a separation makes.
 var parts = []string{"vocal", "backingVocals", "drums", "bass"}
 
 func separated(base string, j *kernel.Job) map[string]any {
@@ -191,7 +192,7 @@ func separated(base string, j *kernel.Job) map[string]any {
 	return out
 }
 
-// song finds a song of a job that has ended.
+// song finds a song of a job that has succeeded. It returns the job and the number of the song.
 func song(j *kernel.Job, id string, now time.Time) (*kernel.Job, int) {
 	if j == nil || j.State(now) != kernel.StateSucceeded {
 		return nil, 0

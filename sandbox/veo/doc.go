@@ -1,6 +1,6 @@
-// Package veo plays Google's Gemini API as far as it makes videos with Veo.
+// Package veo plays the part of Google's Gemini API that makes videos with Veo.
 //
-// It refuses what only Vertex AI has: a seed, silence, a way to resize, a bucket.
-// Videos are files of the account, fetched with its key, whose link leads on to
-// another path of the same host; they are there for two days.
+// It refuses the parameters that only Vertex AI has: a seed, silence, a resize mode and a
+// bucket. Videos are files of the account. Fetching one needs the account's key. The link
+// redirects to another path of the same host. A file is available for two days.
 package veo

@@ -11,12 +11,12 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is Veo on the Gemini API with the customer that it has here.
+// Vendor returns Veo on the Gemini API with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("veo", "/veo", "api_key", "sandbox-veo-api-key", mount)
 }
 
-// surface is Veo as it is offered here.
+// surface is Veo as the Gemini API offers it.
 var surface = googleapi.Surface{
 	Schema: "veo",
 	Models: []string{"veo-3.1-generate-preview", "veo-3.1-fast-generate-preview"},
@@ -24,7 +24,7 @@ var surface = googleapi.Surface{
 	NameOf: func(model, id string) string { return "models/" + model + "/operations/" + id },
 }
 
-// keptTime is how long a file is there.
+// keptTime is how long a file is available.
 const keptTime = 2 * 24 * time.Hour
 
 func mount(s *kernel.Service) http.Handler {
@@ -40,12 +40,14 @@ func mount(s *kernel.Service) http.Handler {
 			show := func(j *kernel.Job, op map[string]any) kernel.Reply { return end(r, j, op) }
 			return surface.Poll(s, a, r.PathValue("model"), r.PathValue("id"), show)
 		},
-		"GET /v1beta/files/{call}":          func(r *http.Request, a kernel.Account) kernel.Reply { return lead(s, r, a) },
-		"GET /download/v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply { return download(s, r, a) },
+		"GET /v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply { return lead(s, r, a) },
+		"GET /download/v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply {
+			return download(s, r, a)
+		},
 	})
 }
 
-// end answers with the links to the videos of an operation.
+// end answers with the links to an operation's videos.
 func end(r *http.Request, j *kernel.Job, op map[string]any) kernel.Reply {
 	delivered, filtered := googleapi.Made(j)
 	made := map[string]any{}
@@ -67,8 +69,9 @@ func end(r *http.Request, j *kernel.Job, op map[string]any) kernel.Reply {
 	return kernel.OK(kernel.CallPoll, op)
 }
 
-// file is the job whose file a path names; nil where the caller may not see it,
-// or not any more: the vendor does not tell which.
+// file returns the job whose file the path names. It returns nil if there is no such file, if
+// the caller may not see the file, or if the file has expired. Like the vendor, the sandbox does
+// not say which.
 func file(v *kernel.Service, r *http.Request, a kernel.Account) *kernel.Job {
 	name, ok := strings.CutSuffix(r.PathValue("call"), ":download")
 	at := strings.LastIndex(name, "-")
@@ -92,7 +95,7 @@ func hidden(r *http.Request) kernel.Reply {
 		kernel.Wrong("", "You do not have permission to access the File %s or it may not exist", name))
 }
 
-// lead sends the caller on to where the file is.
+// lead redirects the caller to the file.
 func lead(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
 	j := file(v, r, a)
 	if j == nil {
@@ -100,7 +103,9 @@ func lead(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	return kernel.Reply{
 		Kind: kernel.CallOther, Status: http.StatusFound, Job: j.ID, Body: map[string]any{},
-		Header: map[string]string{"Location": kernel.Base(r) + "/veo/download/v1beta/files/" + r.PathValue("call") + "?alt=media"},
+		Header: map[string]string{
+			"Location": kernel.Base(r) + "/veo/download/v1beta/files/" + r.PathValue("call") + "?alt=media",
+		},
 	}
 }
 
@@ -110,7 +115,8 @@ func download(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply
 		return hidden(r)
 	}
 	refused := j.Directive.Fail == kernel.FailReject || j.Directive.Fail == kernel.FailModeration
-	if refused && j.Directive.Concerns(r.URL.Path) && j.Directive.Spoils(kernel.AtDownload, v.Count(j, kernel.CallDownload)) {
+	if refused && j.Directive.Concerns(r.URL.Path) &&
+		j.Directive.Spoils(kernel.AtDownload, v.Count(j, kernel.CallDownload)) {
 		return hidden(r)
 	}
 	return kernel.Reply{Kind: kernel.CallDownload, Job: j.ID, File: kernel.FileVideo}

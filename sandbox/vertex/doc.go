@@ -1,15 +1,15 @@
-// Package vertex plays Google's Vertex AI as far as it makes videos with Veo.
+// Package vertex plays the part of Google's Vertex AI that makes videos with Veo.
 //
-// A customer is a service account of the project sandbox-project at us-central1,
-// whose key is service_account.json; {sandbox} in it stands for the sandbox's
-// own address. Access tokens are made at /vertex/token and last an hour.
+// The customer is a service account of the project sandbox-project at us-central1. Its key is
+// service_account.json, in which {sandbox} is replaced by the sandbox's address. POST
+// /vertex/token issues access tokens, which are valid for an hour.
 //
-// The answer about an operation that is done holds its videos, which are made
-// while they are sent. So each such answer counts as a download: timeout there
-// cuts it in the middle, and the other failures at download are as at poll.
-// Moderation at poll is told by a count of videos that were held back, as is the
-// directive filtered.
+// The answer about a finished operation contains its videos, which are generated while the
+// answer is sent. So each such answer counts as a download. A timeout at download cuts the
+// answer in the middle, and the other failures at download happen as at poll. After moderation
+// at poll, or with the directive filtered, the answer contains the number of videos that were
+// held back.
 //
-// Of a request, what concerns text and frames is known; frames are bytes, not
+// The vendor accepts the fields that concern text and frames. Frames are given as bytes, not as
 // files of a bucket.
 package vertex

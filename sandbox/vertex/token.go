@@ -19,24 +19,25 @@ import (
 const (
 	grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	scope     = "https://www.googleapis.com/auth/cloud-platform"
-	// tokenLife is how long a token is good, and the longest that an assertion
-	// may be.
+	// tokenLife is how long a token is valid, and the longest validity of an assertion.
 	tokenLife = time.Hour
-	// formMax bounds a request for one.
+	// formMax is the largest request for a token, in bytes.
 	formMax = 64 << 10
 )
 
-// claims are those of an assertion.
+// claims are the claims of an assertion.
 type claims struct {
 	jwt.RegisteredClaims
 
 	Scope string `json:"scope"`
 }
 
-// token makes an access token for a signed assertion.
+// token answers a signed assertion with an access token.
 func (v *vertex) token(r *http.Request) kernel.Reply {
 	refuse := func(status int, word, text string) kernel.Reply {
-		return kernel.Reply{Kind: kernel.CallOther, Status: status, Body: map[string]any{"error": word, "error_description": text}}
+		return kernel.Reply{
+			Kind: kernel.CallOther, Status: status, Body: map[string]any{"error": word, "error_description": text},
+		}
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, formMax)
 	if err := r.ParseForm(); err != nil || r.PostForm.Get("grant_type") != grantType {
@@ -45,7 +46,8 @@ func (v *vertex) token(r *http.Request) kernel.Reply {
 	var c claims
 	parsed, err := jwt.ParseWithClaims(r.PostForm.Get("assertion"), &c, func(*jwt.Token) (any, error) {
 		return &v.key.PublicKey, nil
-	}, jwt.WithValidMethods([]string{"RS256"}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithTimeFunc(v.Now), jwt.WithLeeway(time.Minute))
+	}, jwt.WithValidMethods([]string{"RS256"}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+		jwt.WithTimeFunc(v.Now), jwt.WithLeeway(time.Minute))
 	switch {
 	case err != nil:
 		return refuse(http.StatusBadRequest, "invalid_grant", "Invalid JWT Signature, or it is not valid now.")
@@ -65,8 +67,8 @@ func (v *vertex) token(r *http.Request) kernel.Reply {
 
 const issuer = "sandbox-access"
 
-// issue makes a token that is good until then. It carries its proof, so that
-// it outlives this process.
+// issue returns a token that is valid until then. The token contains its own proof, so it stays
+// valid when this process restarts.
 func (v *vertex) issue(until time.Time) string {
 	mac := hmac.New(sha256.New, v.key.D.Bytes())
 	text := fmt.Sprintf("%s.%d", issuer, until.Unix())
@@ -74,7 +76,7 @@ func (v *vertex) issue(until time.Time) string {
 	return text + "." + hex.EncodeToString(mac.Sum(nil))
 }
 
-// authenticated finds the customer by the token.
+// authenticated returns the customer that the token in the Authorization header belongs to.
 func (v *vertex) authenticated(r *http.Request) (kernel.Account, *kernel.Reply) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	end, _, _ := strings.Cut(strings.TrimPrefix(token, issuer+"."), ".")

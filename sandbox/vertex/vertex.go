@@ -21,8 +21,7 @@ const (
 	location = "us-central1"
 )
 
-// accountFile is the key of the one customer. It opens nothing but this
-// sandbox.
+// accountFile is the key of the only customer. It gives access to nothing but this sandbox.
 //
 //go:embed service_account.json
 var accountFile string
@@ -32,7 +31,7 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// Vendor is Vertex AI with the customer that it has here.
+// Vendor returns Vertex AI with its customer account.
 func Vendor() kernel.Vendor {
 	v := kernel.NewVendor("vertex", "/vertex", "service_account", accountFile, mount)
 	for _, c := range []map[string]string{v.Account.Credentials, v.Channel.Credentials} {
@@ -41,7 +40,7 @@ func Vendor() kernel.Vendor {
 	return v
 }
 
-// surface is Veo as it is offered here.
+// surface is Veo as Vertex AI offers it.
 var surface = googleapi.Surface{
 	Schema: "vertex",
 	Models: []string{
@@ -72,7 +71,7 @@ func mount(s *kernel.Service) http.Handler {
 		v.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(v.account.PrivateKey))
 	}
 	if err != nil {
-		panic("sandbox: service_account.json: " + err.Error()) // it is part of the program
+		panic("sandbox: service_account.json: " + err.Error()) // the file is part of the program
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /token", s.Handle(v.token))
@@ -82,7 +81,7 @@ func mount(s *kernel.Service) http.Handler {
 	return mux
 }
 
-// call finds project, model and method.
+// call checks the project and the model, and runs the method.
 func (v *vertex) call(r *http.Request, a kernel.Account) kernel.Reply {
 	if r.PathValue("project") != project {
 		return googleapi.Refuse(kernel.CallOther, googleapi.Hidden,
@@ -103,7 +102,7 @@ func (v *vertex) call(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 }
 
-// fetch answers about an operation.
+// fetch answers a poll of an operation.
 func (v *vertex) fetch(r *http.Request, a kernel.Account, model string) kernel.Reply {
 	const bodyMax = 64 << 10
 	b, err := schemas.Read(r, "fetchPredictOperation", bodyMax)
@@ -117,7 +116,7 @@ func (v *vertex) fetch(r *http.Request, a kernel.Account, model string) kernel.R
 	return surface.Poll(v.Service, a, model, id, v.end)
 }
 
-// end answers with the videos, which are made while they are sent.
+// end answers with the operation's videos, which are generated while the answer is sent.
 func (v *vertex) end(j *kernel.Job, op map[string]any) kernel.Reply {
 	delivered, filtered := googleapi.Made(j)
 	response := map[string]any{

@@ -1,8 +1,7 @@
-// Package vidu plays Vidu: videos of the q3 models, of references or of text and
-// frames, as the model and the endpoint are for, which are asked for by the
-// vendor's id and can be stopped while they wait.
+// Package vidu plays Vidu. The q3 models make videos from references, or from text and frames,
+// depending on the model and the endpoint. A job is polled by the vendor's id and can be
+// cancelled while it is queued.
 //
-// A marked copy of each video is offered beside the clean one, whether or not
-// it was asked for. Links work for a day; each query gives new ones.
-// Images are links, which are not fetched.
+// Each video has a marked copy beside the clean one, even if the request asks for none. Links
+// work for a day, and each poll returns new ones. Images are links, which are not fetched.
 package vidu

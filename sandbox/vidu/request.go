@@ -7,7 +7,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// credits are what a second costs, by model and resolution.
+// credits holds the price of a second, by model and resolution.
 var credits = map[string]map[string]int{
 	"viduq3-mix":   {"720p": 25, "1080p": 30},
 	"viduq3":       {"540p": 10, "720p": 20, "1080p": 25},
@@ -17,9 +17,9 @@ var credits = map[string]map[string]int{
 
 var shortSides = map[string]int{"540p": 540, "720p": 720, "1080p": 1080}
 
-// job makes the job of a request to any endpoint.
+// job returns the job of a request to any endpoint.
 func job(b kernel.Body) (*kernel.Job, error) {
-	width, height := 16, 9 // auto: the sandbox does not look at images
+	width, height := 16, 9 // for auto too, because images are not fetched
 	if ratio := cmp.Or(b.Text("aspect_ratio"), "16:9"); ratio != "auto" {
 		width, height = kernel.Ratio(ratio)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// Vendor is Vidu with the customer that it has here.
+// Vendor returns Vidu with its customer account.
 func Vendor() kernel.Vendor {
 	return kernel.NewVendor("vidu", "/vidu/ent/v2", "api_key", "vda_sandbox_vidu", mount)
 }
@@ -21,7 +21,7 @@ var files embed.FS
 
 var schemas = kernel.NewSchemas(files)
 
-// The names of errors that more than one place tells.
+// The names of errors that occur in more than one place.
 const (
 	fieldInvalid    = "FieldInvalid"
 	internalFailure = "InternalServiceFailure"
@@ -41,13 +41,13 @@ var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
 	return map[string]any{"code": w.Status, "reason": w.Code, "message": w.Message, "metadata": map[string]any{}}
 })
 
-// reasons are the names of violations of a schema.
+// reasons holds the vendor's names for violations, by the keyword of the schema.
 var reasons = map[string]string{
 	"additionalProperties": "FieldUnwanted", "required": "FieldLacking",
 	"minItems": "FieldItemCountOutOfRange", "maxItems": "FieldItemCountOutOfRange",
 }
 
-// refuse tells a violation by its own name.
+// refuse reports a violation by the vendor's name for it.
 func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	rep := refuseBy(kind, f, err)
 	body, _ := rep.Body.(map[string]any)
@@ -63,13 +63,13 @@ func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 }
 
 const (
-	// bodyMax is the most that one request may hold.
+	// bodyMax is the largest request, in bytes.
 	bodyMax = 20 << 20
 
-	// linkTime is how long the link to a file is good.
+	// linkTime is how long the link to a file is valid.
 	linkTime = 24 * time.Hour
 
-	generation = "v2" // of the API, one endpoint to the kernel
+	generation = "v2" // of the API; the kernel treats it as one endpoint
 	idDigits   = 18
 )
 
@@ -91,11 +91,12 @@ func mount(s *kernel.Service) http.Handler {
 func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return map[string]any{
 		"task_id": j.ID, "state": "created", "model": j.Model, "prompt": j.Prompt, "duration": j.Media.Seconds,
-		"payload": j.Detail["payload"], "credits": number(j.Detail["credits"]), "created_at": j.Created.Format(time.RFC3339Nano),
+		"payload": j.Detail["payload"], "credits": number(j.Detail["credits"]),
+		"created_at": j.Created.Format(time.RFC3339Nano),
 	}
 }
 
-// told is the status as callbacks tell it, which begin with the work.
+// told returns the state in the words of callbacks, which begin when the work does.
 func told(j *kernel.Job, now time.Time) string {
 	if j.State(now) == kernel.StateQueued {
 		return ""
@@ -103,11 +104,11 @@ func told(j *kernel.Job, now time.Time) string {
 	return word(j, now)
 }
 
-// task is a job as a query shows it.
+// task returns a job as polls and callbacks show it.
 func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	out := map[string]any{
-		"id": j.ID, "state": word(j, now), "err_code": "", "credits": number(j.Detail["credits"]), "payload": j.Detail["payload"],
-		"bgm": false, "off_peak": false, "creations": []any{},
+		"id": j.ID, "state": word(j, now), "err_code": "", "credits": number(j.Detail["credits"]),
+		"payload": j.Detail["payload"], "bgm": false, "off_peak": false, "creations": []any{},
 	}
 	switch j.State(now) {
 	case kernel.StateFailed:
@@ -120,20 +121,22 @@ func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	case kernel.StateSucceeded:
 		link := func(file string) string { return kernel.Base(r) + j.LinkUntil(file, now.Add(linkTime)) }
 		out["creations"] = []any{map[string]any{
-			"id": j.ID + "1", "url": link(kernel.FileVideo), "watermarked_url": link(kernel.FileMarked), "cover_url": link(kernel.FileCover),
+			"id": j.ID + "1", "url": link(kernel.FileVideo),
+			"watermarked_url": link(kernel.FileMarked), "cover_url": link(kernel.FileCover),
 		}}
 	default:
 	}
 	return out
 }
 
-// number is a count as a job keeps it.
+// number parses a number in a job's details.
 func number(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n
 }
 
-// word is the status; a queued job is only created for half of its time there.
+// word returns the vendor's word for a job's state. A queued job is created for the first half
+// of its time in the queue.
 func word(j *kernel.Job, now time.Time) string {
 	switch j.State(now) {
 	case kernel.StateQueued:
@@ -150,7 +153,7 @@ func word(j *kernel.Job, now time.Time) string {
 	}
 }
 
-// cancel stops a job that waits. The id may stand in a body too.
+// cancel stops a job that is queued. If the request has a body, its id must be that of the path.
 func cancel(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	id := r.PathValue("id")
 	if r.ContentLength != 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// measureSubmits measures bursts of submits while no worker runs, against the
-// bare transactions of the same rows. It goes by the clock, since the API starts
-// the runs while it answers.
+// measureSubmits measures bursts of submits while no worker runs, against bare transactions with
+// the same rows. It measures elapsed time, because the API starts the workflows after it has
+// answered.
 func measureSubmits(b *bench) {
 	g := b.install(time.Second)
 	id, err := g.client.Submit(b.ctx, video)
@@ -31,9 +31,9 @@ func measureSubmits(b *bench) {
 	g.measureBurst(32, pattern)
 }
 
-// measureBurst compares submits with transactions that store copies of the pattern.
-// The slowest answers are held against a transaction and the start of a run, one
-// after the other: a submit that waited for Temporal would take as long.
+// measureBurst compares submits with transactions that store copies of pattern. It compares the
+// slowest answers with a transaction followed by the start of a workflow, which is what a submit
+// would take if it waited for Temporal.
 func (g *gateway) measureBurst(clients int, pattern mediagate.Task) {
 	store := func(then func(context.Context, mediagate.Task) error) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -59,9 +59,9 @@ func (g *gateway) measureBurst(clients int, pattern mediagate.Task) {
 	g.b.ratio("the same, p99", "a transaction and a start", quantile(found.took, 0.99), quantile(slow, 0.99), 1)
 }
 
-// measureReads compares reads of a task through the API with what Echo and GORM
-// cost alone: a handler that selects the row and renders it as it is. It goes by
-// CPU time. The worker that made the tasks is off by then.
+// measureReads compares reads of a task through the API with the cost of Echo and GORM alone: a
+// handler that selects the row and renders it as it is. It measures CPU time. The worker that
+// made the tasks has stopped by then.
 func measureReads(b *bench) {
 	g := b.install(100 * time.Millisecond)
 	stop := b.serve(g.RunWorker)
@@ -91,7 +91,7 @@ func measureReads(b *bench) {
 	measure("a completed task", completed.ID, 1.25)
 }
 
-// serveBare serves the floor over a pool like the gateway's own.
+// serveBare serves the floor with a connection pool like the gateway's.
 func (g *gateway) serveBare() *client.Client {
 	db, err := gorm.Open(postgres.Open(g.Config.DatabaseURL), &gorm.Config{Logger: logger.Discard})
 	g.b.check(err)

@@ -6,15 +6,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "-temporal" { // the bench under test starts itself again
+	if len(os.Args) > 1 && os.Args[1] == "-temporal" { // the bench starts this binary again for Temporal
 		main()
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// The measurements still work: one of them, on all servers, whatever the figures
-// are.
+// TestMeasuring checks that a question still runs, on all servers. It ignores the figures.
 func TestMeasuring(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts all servers")

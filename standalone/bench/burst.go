@@ -12,8 +12,8 @@ func measureBursts(b *bench) {
 	b.part(measureBesideBurst)
 }
 
-// measureBurstEnds submits thousands of videos in seconds, to a vendor that takes no
-// time. The floor of the last one's end is the CPU time of as many videos of small
+// measureBurstEnds submits thousands of videos within seconds, to a vendor that takes no time.
+// The floor for the end of the last video is the CPU time of the same number of videos in small
 // batches, on all cores.
 func measureBurstEnds(b *bench) {
 	b.vendor.reset(func() time.Duration { return 0 }, false)
@@ -21,7 +21,7 @@ func measureBurstEnds(b *bench) {
 	b.serve(g.RunWorker)
 	var alone work
 	small := b.drain("task_", submit(g.client, video))
-	b.take(small, &work{}) // until the worker has started
+	b.take(small, &work{}) // lets the worker start up
 	b.take(small, &alone)
 
 	b.vendor.reset(func() time.Duration { return 0 }, false)
@@ -44,9 +44,9 @@ func measureBurstEnds(b *bench) {
 	b.ratio("the same, to the end of the last", "CPU time of as many", took, floor, 1.15)
 }
 
-// measureBesideBurst has thousands of videos at the vendor and as many more submitted,
-// more than the worker's cache holds. Meanwhile some of the first end at an even rate,
-// which is a part of what the machine can do.
+// measureBesideBurst has thousands of videos at the vendor and as many more submitted, which is
+// more than the worker's cache holds. Meanwhile some of the first end, at a rate that is only a
+// part of what the machine can handle.
 func measureBesideBurst(b *bench) {
 	b.vendor.reset(func() time.Duration { return never }, false)
 	g := b.install(waitingPoll)

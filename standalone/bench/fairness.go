@@ -16,10 +16,9 @@ func measureFairness(b *bench) {
 	b.part(measureBacklog)
 }
 
-// measureCrowd compares what one client notices of 64 clients of another account
-// that submit as fast as they are answered, with what it notices of 64 clients of
-// 64 accounts, who take as much of the machine and have no row in common. No worker
-// runs.
+// measureCrowd measures what one client notices of 64 clients of another account that submit as
+// fast as the API answers. The floor is what it notices of 64 clients of 64 accounts: they use
+// as much of the machine, but share no row. No worker runs.
 func measureCrowd(b *bench) {
 	g := b.install(time.Second)
 	one, many := make([]*client.Client, 64), make([]*client.Client, 64)
@@ -41,8 +40,8 @@ func measureCrowd(b *bench) {
 	measure("read", read)
 }
 
-// beside is a slice of two seconds in which one client does something again and
-// again, while a crowd of others submits.
+// beside returns a slice of two seconds. In it, one client calls do again and again while a
+// crowd of other clients submits.
 func (b *bench) beside(crowd []*client.Client, do func(context.Context) error) slice {
 	return func() (took []time.Duration) {
 		busy, stop := context.WithCancel(b.ctx)
@@ -67,17 +66,17 @@ func (b *bench) beside(crowd []*client.Client, do func(context.Context) error) s
 	}
 }
 
-// measureBacklog follows the first tasks of eight new accounts, alone and beside a
-// backlog of another account, for which the worker does not keep up. The backlog
-// leaves no moment of the machine free, so the ratio includes what a step takes on
-// a busy machine. Jobs are polled for soon, since the moment of the first poll
-// depends on the task's id and should not decide.
+// measureBacklog measures the first tasks of eight new accounts, alone and beside a backlog of
+// another account that is too large for the worker to keep up with. The backlog keeps the
+// machine busy all the time, so the ratio includes the time that a step takes on a busy machine.
+// The polls come soon after the submit, because otherwise the time of the first poll, which
+// depends on the task's id, would decide the result.
 func measureBacklog(b *bench) {
 	b.vendor.reset(func() time.Duration { return 0 }, false)
 	g := b.install(100 * time.Millisecond)
 	b.serve(g.RunWorker)
 	const accounts = 8
-	g.follow(accounts) // until the worker has started
+	g.follow(accounts) // lets the worker start up
 	alone := g.follow(accounts)
 	backlog := b.size(10_000, 1000)
 	b.times(16, backlog, submit(g.client, video))

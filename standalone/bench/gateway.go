@@ -26,15 +26,15 @@ var (
 	image = client.Request{
 		Model:    "theta-image-turbo",
 		Endpoint: "/v1/images/generations",
-		Fields:   map[string]any{"prompt": "a red kite [[sandbox: duration=0s]]"}, // our own vendor takes no time anyway
+		Fields:   map[string]any{"prompt": "a red kite [[sandbox: duration=0s]]"}, // the vendor here takes no time anyway
 	}
 
-	// connections are those of all clients, which stay open.
+	// connections is the HTTP client of all API clients. It keeps connections open.
 	connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 )
 
-// gateway is one installation of the product. Each has a database and a Temporal
-// namespace of its own, so that no question finds what another one left.
+// gateway is one installation of the product. Each has its own database and Temporal namespace,
+// so that no question is affected by an earlier one.
 type gateway struct {
 	*app.Gateway
 	b      *bench
@@ -42,8 +42,8 @@ type gateway struct {
 	client *client.Client // of an account without limits
 }
 
-// install makes and opens an installation and serves its API. Its worker is off. Its
-// channels poll each job once in the interval poll.
+// install creates and opens an installation and serves its API. It does not start the worker.
+// The channels poll each job once in every interval poll.
 func (b *bench) install(poll time.Duration) *gateway {
 	name := "bench" + strings.ToLower(rand.Text()[:8])
 	_, err := b.history.ExecContext(b.ctx, "CREATE DATABASE "+name)
@@ -68,7 +68,7 @@ func (b *bench) install(poll time.Duration) *gateway {
 
 func (b *bench) settings(name string) app.Config {
 	c := app.Defaults()
-	c.AccountDefaults = app.AccountDefaults{} // they would refuse what is measured
+	c.AccountDefaults = app.AccountDefaults{} // the defaults would refuse the load
 	c.DatabaseURL = b.postgres.URL(name)
 	c.Temporal.Address = b.temporal
 	c.Temporal.Namespace = name
@@ -83,7 +83,7 @@ func (b *bench) settings(name string) app.Config {
 	return c
 }
 
-// channel is an account at the vendor.
+// channel returns a channel with an account at the vendor.
 func (b *bench) channel(provider, prefix string, poll time.Duration, models ...string) app.Channel {
 	return app.Channel{
 		Name:              provider,
@@ -97,14 +97,14 @@ func (b *bench) channel(provider, prefix string, poll time.Duration, models ...s
 	}
 }
 
-// serve keeps a part of the gateway running until it is stopped.
+// serve runs a part of the gateway until stop is called.
 func (b *bench) serve(run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := run(ctx); ctx.Err() == nil {
-			panic(err) // nothing that is measured from here on means anything
+			panic(err) // later measurements would mean nothing
 		}
 	}()
 	stop = func() {
@@ -115,14 +115,17 @@ func (b *bench) serve(run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// customer makes a rich account without limits and returns a client with its key.
+// customer creates an account with a large balance and no limits, and returns a client with its
+// key.
 func (g *gateway) customer() *client.Client {
 	account, err := g.Store.CreateAccount(g.b.ctx, mediagate.Account{Name: "bench"})
 	g.b.check(err)
 	_, _, _, err = g.Store.Grant(g.b.ctx, account.ID, 100_000_000*mediagate.MicrosPerUnit, "bench")
 	g.b.check(err)
 	secret, stored := api.NewKey()
-	key := mediagate.Key{AccountID: account.ID, Name: "bench", Unlimited: true, Prefix: stored.Prefix, LastFour: stored.LastFour}
+	key := mediagate.Key{
+		AccountID: account.ID, Name: "bench", Unlimited: true, Prefix: stored.Prefix, LastFour: stored.LastFour,
+	}
 	_, err = g.Store.CreateKey(g.b.ctx, key, stored.Hash)
 	g.b.check(err)
 	return &client.Client{URL: g.url, Key: secret, HTTP: connections}
@@ -136,14 +139,14 @@ func submit(c *client.Client, r client.Request) func(context.Context) error {
 	}
 }
 
-// life is when what happened to a task.
+// life holds the times of a task's events.
 type life struct {
 	job
 	submitted, ended time.Time
 }
 
-// follow submits the first tasks of so many new accounts, half a second apart, and
-// returns their lives when all are completed.
+// follow submits the first task of each of this number of new accounts, half a second apart.
+// When all tasks are completed, it returns their lives.
 func (g *gateway) follow(accounts int) []life {
 	lives := make([]life, accounts)
 	group, ctx := errgroup.WithContext(g.b.ctx)
@@ -165,7 +168,7 @@ func (g *gateway) follow(accounts int) []life {
 	return lives
 }
 
-// median returns how long something took in the lives of tasks.
+// median returns the median over lives of the duration that took returns.
 func median(lives []life, took func(life) time.Duration) time.Duration {
 	all := make([]time.Duration, len(lives))
 	for i, l := range lives {

@@ -27,7 +27,7 @@ import (
 	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
-// question is what a user asks. Its measure prints the answer.
+// question is a question of a user. Its measure function prints the answer.
 type question struct {
 	name    string
 	text    string
@@ -101,21 +101,21 @@ func run(ctx context.Context, quick bool, only string, out io.Writer) error {
 	return err
 }
 
-// bench is the page, and the servers that all questions share.
+// bench holds the output and the servers that all questions share.
 type bench struct {
 	*testing.B
 	ctx      context.Context // ends with an interrupt
 	quick    bool
 	out      io.Writer
 	failure  *error
-	source   string // where the bench was started: the S3 server changes the working directory
+	source   string // folder in which the bench was started; the S3 server changes the working directory
 	log      *slog.Logger
 	postgres *pgtest.Cluster
 	history  *sql.DB // Temporal's own database
 	temporal string  // its address
 	s3       *s3server.Server
 	vendor   *vendor
-	secret   string // of everything that needs one
+	secret   string // the secret of all servers and channels
 }
 
 // check ends the bench if there is an error.
@@ -126,7 +126,7 @@ func (b *bench) check(err error) {
 	}
 }
 
-// part runs a part of the measurements, with cleanups of its own.
+// part runs a part of the measurements, with its own cleanups.
 func (b *bench) part(measure func(*bench)) {
 	ok := b.Run("", func(sub *testing.B) {
 		part := *b
@@ -138,9 +138,8 @@ func (b *bench) part(measure func(*bench)) {
 	}
 }
 
-// start starts the servers. S3 and the gateway log to a file. Temporal is this
-// program again, in a process of its own, so that the memory of this one is the
-// gateway's.
+// start starts the servers. S3 and the gateway log to a file. Temporal runs in a second process
+// of this program, so that the memory of this process is the gateway's.
 func (b *bench) start() {
 	var err error
 	b.source, err = os.Getwd()
@@ -173,8 +172,8 @@ func (b *bench) start() {
 	b.startVendor()
 }
 
-// serveTemporal prints the address of a Temporal that it serves until the standard
-// input ends. Nobody needs its data afterwards, so it ends with the process.
+// serveTemporal runs Temporal, prints its address, and returns when the standard input ends. Its
+// data is not needed afterwards, so Temporal ends with the process.
 func serveTemporal(ctx context.Context, postgresURL string) error {
 	server, err := temporalserver.Start(ctx, temporalserver.Config{
 		Addr:        "127.0.0.1:0",
@@ -189,7 +188,7 @@ func serveTemporal(ctx context.Context, postgresURL string) error {
 	return err
 }
 
-// process starts a process, which ends with the part.
+// process starts a process that ends with the part.
 func (b *bench) process(stderr io.Writer, program string, args ...string) (stdout io.Reader, pid int) {
 	cmd := exec.CommandContext(context.WithoutCancel(b.ctx), program, args...) //nolint:gosec // programs of ours
 	cmd.Stderr = stderr
@@ -202,7 +201,7 @@ func (b *bench) process(stderr io.Writer, program string, args ...string) (stdou
 	return out, cmd.Process.Pid
 }
 
-// size is how much is measured: in a whole run, and with -quick.
+// size returns how much to measure: whole, or quick with the flag -quick.
 func (b *bench) size(whole, quick int) int {
 	if b.quick {
 		return quick
@@ -210,7 +209,7 @@ func (b *bench) size(whole, quick int) int {
 	return whole
 }
 
-// line prints what was found beside an aim.
+// line prints a result beside its aim.
 func (b *bench) line(what, found, aim string, met bool) {
 	verdict := "ok"
 	if !met {
@@ -219,14 +218,14 @@ func (b *bench) line(what, found, aim string, met bool) {
 	_, _ = fmt.Fprintf(b.out, "  %-51s %-62s aim %-9s %s\n", what, found, aim, verdict)
 }
 
-// ratio prints how many times the floor's cost something costs.
+// ratio prints a cost as a multiple of the floor's.
 func (b *bench) ratio(what, floor string, subject, base time.Duration, most float64) {
 	times := float64(subject) / float64(base)
 	found := fmt.Sprintf("× %.2f: %s, floor %s, %s", times, rounded(subject), rounded(base), floor)
 	b.line(what, found, fmt.Sprintf("≤ × %.2f", most), times <= most)
 }
 
-// within prints a time that has a bound.
+// within prints a duration and its upper bound.
 func (b *bench) within(what string, found, most time.Duration) {
 	b.line(what, rounded(found).String(), "≤ "+most.String(), found <= most)
 }

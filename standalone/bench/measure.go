@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// slice does some pieces of work and returns how long each took.
+// slice does several pieces of work and returns how long each took.
 type slice func() []time.Duration
 
-// work is what all slices of one kind came to.
+// work sums up all slices of one kind.
 type work struct {
 	took      []time.Duration // of each piece of work
 	wall, cpu time.Duration   // of all together
 }
 
-// each returns how long the clock went for a piece of work.
+// each returns the elapsed time of a piece of work.
 func (w work) each() time.Duration { return w.wall / time.Duration(len(w.took)) }
 
-// cost returns the CPU time of a piece of work in all processes that took part,
-// or its time by the clock where the system does not tell CPU time.
+// cost returns the CPU time of a piece of work in all processes involved, or the elapsed time if
+// the system does not report CPU time.
 func (w work) cost() time.Duration {
 	return cmp.Or(w.cpu, w.wall) / time.Duration(len(w.took))
 }
 
-// compare runs floor and subject in turns, so that a machine that gets slower
-// meanwhile does so for both: floor, subject, subject, floor in each round. Before
-// them each runs once to warm up.
+// compare runs floor and subject in turns, so that a machine that becomes slower does so for
+// both. Each round is floor, subject, subject, floor. Before the rounds, each runs once to warm
+// up.
 func (b *bench) compare(rounds int, floor, subject slice) (base, found work) {
 	b.take(floor, &work{})
 	b.take(subject, &work{})
@@ -45,8 +45,8 @@ func (b *bench) compare(rounds int, floor, subject slice) (base, found work) {
 	return base, found
 }
 
-// take runs a slice and adds what it cost. The CPU time includes what the slice
-// leaves for the servers to do afterwards.
+// take runs a slice and adds its cost to sum. The CPU time includes the work that the slice
+// leaves to the servers.
 func (b *bench) take(run slice, sum *work) {
 	cpu, began := cpuTime(), time.Now()
 	sum.took = append(sum.took, run()...)
@@ -55,8 +55,8 @@ func (b *bench) take(run slice, sum *work) {
 	sum.cpu += cpuTime() - cpu
 }
 
-// settle returns when the API starts no more runs, which would weigh on what is
-// measured next.
+// settle returns when the API no longer starts workflows, which would disturb the next
+// measurement.
 func (b *bench) settle() {
 	before := -1
 	b.until("no more runs are started", 400*time.Millisecond, func() bool {
@@ -67,8 +67,8 @@ func (b *bench) settle() {
 	})
 }
 
-// times has so many clients call do n times in all, and returns how long each
-// call took.
+// times calls do n times in all, from this number of clients, and returns how long each call
+// took.
 func (b *bench) times(clients, n int, do func(context.Context) error) []time.Duration {
 	took := make([]time.Duration, n)
 	group, ctx := errgroup.WithContext(b.ctx)
@@ -85,13 +85,13 @@ func (b *bench) times(clients, n int, do func(context.Context) error) []time.Dur
 	return took
 }
 
-// quantile is the value that the share q of the values does not exceed.
+// quantile returns a value that the share q of the values does not exceed.
 func quantile(values []time.Duration, q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// until repeats the question until the answer is yes.
+// until calls ask repeatedly until it returns true.
 func (b *bench) until(what string, every time.Duration, ask func() bool) {
 	for began := time.Now(); !ask(); b.pause(every) {
 		if time.Since(began) > 20*time.Minute {
@@ -108,19 +108,20 @@ func (b *bench) pause(d time.Duration) {
 	}
 }
 
-// workflows counts in Temporal's own table, since its lists of workflows lag behind.
+// workflows counts the workflows that meet the condition. It reads Temporal's own table, because
+// Temporal's lists of workflows lag behind.
 func (b *bench) workflows(condition string, args ...any) (n int) {
 	b.check(b.history.QueryRowContext(b.ctx, "SELECT count(*) FROM current_executions WHERE "+condition, args...).Scan(&n))
 	return n
 }
 
-// cpuTime is what this process and all below it, such as PostgreSQL and the
-// worker, have used so far; 0 where there is no /proc.
+// cpuTime returns the CPU time that this process and its descendants, such as PostgreSQL and the
+// worker, have used so far. It returns 0 if there is no /proc.
 func cpuTime() time.Duration {
 	processes, _ := procfs.AllProcs()
 	stats := map[int]procfs.ProcStat{}
 	for _, p := range processes {
-		stats[p.PID], _ = p.Stat() // nothing, if it has ended meanwhile
+		stats[p.PID], _ = p.Stat() // zero, if the process has ended meanwhile
 	}
 	hundredths := 0
 	for pid, s := range stats {
@@ -128,14 +129,14 @@ func cpuTime() time.Duration {
 			pid = stats[pid].PPID
 		}
 		if pid > 1 {
-			hundredths += int(s.UTime+s.STime) + s.CUTime + s.CSTime // its own, and of children that have ended
+			hundredths += int(s.UTime+s.STime) + s.CUTime + s.CSTime // its own time and that of ended children
 		}
 	}
 	return time.Duration(hundredths) * 10 * time.Millisecond
 }
 
-// machineTime is what all processes of the machine have used so far; 0 where
-// there is no /proc.
+// machineTime returns the CPU time that all processes of the machine have used so far. It
+// returns 0 if there is no /proc.
 func machineTime() time.Duration {
 	fs, _ := procfs.NewDefaultFS()
 	stat, _ := fs.Stat()

@@ -22,7 +22,7 @@ import (
 	"github.com/mediagate/mediagate/client"
 )
 
-// bareWorkflow is the least that is durable at all: one activity.
+// bareWorkflow is the smallest durable workflow: one activity.
 func bareWorkflow(ctx workflow.Context, task string) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 	return workflow.ExecuteActivity(ctx, nothing, task).Get(ctx, nil)
@@ -30,9 +30,8 @@ func bareWorkflow(ctx workflow.Context, task string) error {
 
 func nothing(context.Context, string) error { return nil }
 
-// measureFullTasks compares tasks, from submit to the end of their workflows and
-// with a vendor that takes no time, with workflows of one empty activity. It goes
-// by CPU time.
+// measureFullTasks compares tasks with workflows of one empty activity. A task lasts from its
+// submit to the end of its workflow, with a vendor that takes no time. It measures CPU time.
 func measureFullTasks(b *bench) {
 	b.vendor.reset(func() time.Duration { return 0 }, false)
 	g := b.install(250 * time.Millisecond)
@@ -61,38 +60,38 @@ func measureFullTasks(b *bench) {
 	}
 }
 
-// drain is a slice that starts a batch of workflows and lasts until all have ended.
+// drain returns a slice that starts a batch of workflows and lasts until all have ended.
 func (b *bench) drain(prefix string, start func(context.Context) error) slice {
 	batch := b.size(150, 60)
 	return func() []time.Duration {
 		before := b.ended(prefix)
 		took := b.times(32, batch, start)
-		// Each look goes through Temporal's table. More of them would weigh on the slower of the two.
+		// Each count reads Temporal's whole table, so frequent counts would slow down the slower side.
 		b.until("the batch has ended", 100*time.Millisecond, func() bool { return b.ended(prefix)-before >= batch })
 		return took
 	}
 }
 
-// ended counts the completed workflows whose ids begin so.
+// ended counts the completed workflows whose ids begin with prefix.
 func (b *bench) ended(prefix string) int {
 	return b.workflows("starts_with(workflow_id, $1) AND state = 3", prefix) // 3 is completed
 }
 
-// measureVisible measures how long after its end at the vendor a task is
-// completed, found by polling alone and with the vendor's callbacks.
+// measureVisible measures the time from a job's end at the vendor to the task's completion, with
+// polls alone and with the vendor's callbacks.
 func measureVisible(b *bench) {
 	b.measureEnds("polled every 2s, half of which is the floor, p50", false, time.Second)
 	b.measureEnds("the same, and called back, p50", true, 150*time.Millisecond)
 }
 
-// measureEnds spreads the vendor's ends over the poll interval.
+// measureEnds spreads the ends of jobs over the poll interval.
 func (b *bench) measureEnds(what string, called bool, aim time.Duration) {
 	b.part(func(b *bench) {
 		const poll = 2 * time.Second
 		b.vendor.reset(func() time.Duration { return poll + rand.N(poll) }, called) //nolint:gosec // no secrets
 		g := b.install(poll)
 		b.serve(g.RunWorker)
-		const first = 5 // they find a worker that is only starting
+		const first = 5 // while they run, the worker is still starting
 		lives := g.follow(first + b.size(60, 15))
 		b.within(what, median(lives[first:], func(l life) time.Duration { return l.ended.Sub(l.made) }), aim)
 	})
@@ -100,14 +99,14 @@ func (b *bench) measureEnds(what string, called bool, aim time.Duration) {
 
 const waitingPoll = 10 * time.Second
 
-// measureWaiting fills an installation with tasks that wait for the vendor. It
-// measures what each costs this process, which has API and worker, in memory, and
-// at the vendor, how late the polls come.
+// measureWaiting fills an installation with tasks that wait for the vendor. It measures the
+// memory that a task costs in this process, which has the API and the worker, and how late polls
+// arrive at the vendor.
 func measureWaiting(b *bench) {
 	b.vendor.reset(func() time.Duration { return never }, false)
 	g := b.install(waitingPoll)
 	b.serve(g.RunWorker)
-	g.fill(100) // connections and buffers are there then
+	g.fill(100) // creates connections and buffers
 	before := usedMemory()
 	tasks, intervals := b.size(10_000, 1000), b.size(3, 2)
 	g.fill(tasks)
@@ -127,7 +126,7 @@ func measureWaiting(b *bench) {
 	b.line("memory of API and worker a task", fmt.Sprintf("%.1f kB more than with 100 tasks", each), aim, each <= most)
 }
 
-// fill submits so many videos and returns when all of them are polled for.
+// fill submits n videos and returns when all of them are being polled.
 func (g *gateway) fill(n int) {
 	before := g.b.vendor.accepted()
 	g.b.times(16, n, submit(g.client, video))
@@ -135,17 +134,17 @@ func (g *gateway) fill(n int) {
 	g.b.pause(waitingPoll)
 }
 
-// usedMemory is the heap and the stacks of this process in bytes.
+// usedMemory returns the size of this process's heap and stacks, in bytes.
 func usedMemory() int64 {
 	runtime.GC()
-	runtime.GC() // finalizers of the first have freed more
+	runtime.GC() // the finalizers of the first collection have freed more
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapAlloc + s.StackInuse)
 }
 
-// measureMemory runs tasks through the standalone program, all of it in one
-// process, and looks at the most memory that it had.
+// measureMemory runs tasks through the standalone program, which is one process, and measures
+// its peak memory.
 func measureMemory(b *bench) {
 	c, pid := b.startStandalone()
 	tasks := b.size(20_000, 5_000)
@@ -162,8 +161,8 @@ func measureMemory(b *bench) {
 	b.line(what, fmt.Sprintf("%d MiB", peak), "≤ 600 MiB", peak <= 600)
 }
 
-// startStandalone builds the program of this module and starts it on free ports,
-// in a folder of its own. It returns a client of its one account and its process id.
+// startStandalone builds the standalone program and starts it on free ports in a folder of its
+// own. It returns a client of its account and its process id.
 func (b *bench) startStandalone() (*client.Client, int) {
 	dir := b.TempDir()
 	program, data := filepath.Join(dir, "mediagate-standalone"), filepath.Join(dir, "data")

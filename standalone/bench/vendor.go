@@ -23,19 +23,19 @@ const (
 	never = 1000 * time.Hour
 )
 
-// vendor answers at once, in the protocols of Kling and DashScope. Unlike the
-// sandbox it checks nothing, since it should cost as little as a vendor can.
+// vendor answers at once, in the protocols of Kling and DashScope. Unlike the sandbox it checks
+// nothing, so that it costs as little as a vendor can.
 type vendor struct {
 	url string
 
 	mu    sync.Mutex
 	takes func() time.Duration // how long a new job takes
-	calls bool                 // the gateway is called back at the end of a job
+	calls bool                 // whether the vendor calls the gateway back at the end of a job
 	jobs  map[string]job       // by the vendor's id
 	gaps  []time.Duration      // between two polls of a job
 }
 
-// job is when what happened at the vendor.
+// job holds the times of a job's events at the vendor.
 type job struct{ accepted, made, polled time.Time }
 
 func (b *bench) startVendor() {
@@ -54,30 +54,30 @@ func (b *bench) startVendor() {
 	b.vendor = v
 }
 
-// reset forgets all jobs, and says how long new ones take and whether the
-// gateway is called back.
+// reset forgets all jobs. It sets how long new jobs take, and whether the vendor calls the
+// gateway back.
 func (v *vendor) reset(takes func() time.Duration, calls bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.takes, v.calls, v.jobs, v.gaps = takes, calls, map[string]job{}, nil
 }
 
-// job is the job for our task; the zero value if there is none.
+// job returns the job for a task of the gateway, or the zero value if there is none.
 func (v *vendor) job(taskID string) job {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.jobs["job-"+taskID]
 }
 
-// accepted is how many jobs the vendor has.
+// accepted returns how many jobs the vendor has.
 func (v *vendor) accepted() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.jobs)
 }
 
-// finish ends n of the jobs at even times from now on, a second for each so many, and
-// returns the ids of their tasks.
+// finish lets n jobs end, at an even rate of perSecond from now on, and returns the ids of their
+// tasks.
 func (v *vendor) finish(n, perSecond int) (ids []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,7 +92,7 @@ func (v *vendor) finish(n, perSecond int) (ids []string) {
 	return ids
 }
 
-// arrivals are when jobs were accepted, in order.
+// arrivals returns the times at which jobs were accepted, in order.
 func (v *vendor) arrivals() (times []time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,7 +103,7 @@ func (v *vendor) arrivals() (times []time.Time) {
 	return times
 }
 
-// takeGaps returns the gaps between polls since it was called last.
+// takeGaps returns the gaps between polls since its last call.
 func (v *vendor) takeGaps() []time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -117,7 +117,7 @@ func (v *vendor) handleSubmit(w http.ResponseWriter, r *http.Request) {
 		ExternalID  string `json:"external_task_id"`
 		CallbackURL string `json:"callback_url"`
 	}
-	_ = json.NewDecoder(r.Body).Decode(&body) // our own adapter wrote it
+	_ = json.NewDecoder(r.Body).Decode(&body) // our own adapter writes valid JSON
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	id, now, takes := "job-"+body.ExternalID, time.Now(), v.takes()
@@ -125,7 +125,8 @@ func (v *vendor) handleSubmit(w http.ResponseWriter, r *http.Request) {
 	if v.calls {
 		time.AfterFunc(takes, func() {
 			gateway := client.Client{URL: body.CallbackURL}
-			_, _ = gateway.Call(context.Background(), http.MethodPost, "", struct{}{}, nil) // polls find what it does not
+			// If the callback fails, polls find the end.
+			_, _ = gateway.Call(context.Background(), http.MethodPost, "", struct{}{}, nil)
 		})
 	}
 	_, _ = fmt.Fprintf(w, `{"code":0,"data":{"task_id":"%s","task_status":"submitted"}}`, id)
@@ -144,7 +145,9 @@ func (v *vendor) handlePoll(w http.ResponseWriter, r *http.Request) {
 	answer := map[string]any{"task_id": id, "task_status": "processing"}
 	if !now.Before(j.made) {
 		answer["task_status"] = "succeed"
-		answer["task_result"] = map[string]any{"videos": []any{map[string]any{"url": v.url + "/media/video.mp4", "duration": "5"}}}
+		answer["task_result"] = map[string]any{
+			"videos": []any{map[string]any{"url": v.url + "/media/video.mp4", "duration": "5"}},
+		}
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"code": 0, "data": answer})
 }

@@ -20,7 +20,7 @@ import (
 
 const root = "../.."
 
-// secrets are the variables without which the file does not load.
+// secrets returns the variables without which the file cannot be loaded.
 func secrets() []string {
 	return []string{
 		"POSTGRES_PASSWORD=postgres-secret",
@@ -46,8 +46,8 @@ func load(t *testing.T, more ...string) *types.Project {
 	return project
 }
 
-// Prometheus scrapes where the processes serve their metrics, and has the rules and the
-// dashboard of deploy/.
+// TestMonitoring checks that Prometheus scrapes the ports at which the processes serve their
+// metrics, and that it has the rules and the dashboard of deploy/.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	project := load(t)
@@ -96,14 +96,14 @@ func TestNoSecretHasADefault(t *testing.T) {
 	}
 }
 
-// exact is a name with a version down to the patch level.
+// exact matches a name with a version, at least major and minor.
 var exact = regexp.MustCompile(`^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z0-9.]+)*(@sha256:[0-9a-f]{64})?$`)
 
 func TestImagesArePinned(t *testing.T) {
 	t.Parallel()
 	for name, service := range load(t).Services {
 		if service.Build != nil {
-			continue // our own
+			continue // built from this repository
 		}
 		if !exact.MatchString(service.Image) {
 			t.Errorf("%s: image %q is not pinned to a version", name, service.Image)
@@ -125,7 +125,7 @@ func TestEveryServerHasAHealthCheck(t *testing.T) {
 		switch {
 		case slices.Contains(oneShot, name):
 			if service.Restart == types.RestartPolicyAlways || service.Restart == types.RestartPolicyUnlessStopped {
-				t.Errorf("%s is to end once it is done, but restart is %q", name, service.Restart)
+				t.Errorf("%s must not restart after its work, but restart is %q", name, service.Restart)
 			}
 		case check == nil || check.Disable || len(check.Test) == 0:
 			t.Errorf("%s has no health check", name)
@@ -148,13 +148,14 @@ func TestGatewayContainers(t *testing.T) {
 		}
 		for variable := range service.Environment {
 			if !strings.HasPrefix(variable, "MEDIAGATE_") {
-				t.Errorf("%s: %s is no setting of the gateway", name, variable)
+				t.Errorf("%s: %s is not a setting of the gateway", name, variable)
 			}
 		}
 	}
 }
 
-// Each container gives up what it does not need, and can take no more than its share.
+// TestContainersAreHardened checks that each container drops the rights that it does not need
+// and has limits of memory and processes.
 func TestContainersAreHardened(t *testing.T) {
 	t.Parallel()
 	for name, service := range load(t).Services {
@@ -170,7 +171,7 @@ func TestContainersAreHardened(t *testing.T) {
 	}
 }
 
-// Each secret is with those who use it.
+// TestSecretsGoWhereTheyAreUsed checks that only the services that use a secret get it.
 func TestSecretsGoWhereTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	const vendors, speakers = "MEDIAGATE_CHANNEL_CREDENTIALS={k: {api_key: vendor-secret}}", "MEDIAGATE_API_CHANNEL_CREDENTIALS={s: {api_key: speaker-secret}}"
@@ -204,8 +205,8 @@ func TestSecretsGoWhereTheyAreUsed(t *testing.T) {
 	}
 }
 
-// What everyone may do there, nobody may reach from outside: the API alone is
-// published to others, and not its operators' side.
+// TestOnlyTheAPIIsPublished checks that other machines can reach only the API, without its admin
+// API. The other servers trust every caller.
 func TestOnlyTheAPIIsPublished(t *testing.T) {
 	t.Parallel()
 	project := load(t)
@@ -246,8 +247,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// The links to results that the gateway signs by default lead to the service
-// on the machine itself.
+// TestDefaultLinksLeadToTheBucket checks that the gateway by default signs links to results for
+// the S3 service's address on the machine.
 func TestDefaultLinksLeadToTheBucket(t *testing.T) {
 	t.Parallel()
 	project := load(t)

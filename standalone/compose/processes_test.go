@@ -35,11 +35,11 @@ import (
 	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
-// What the file starts is started as processes: PostgreSQL with its roles,
-// Temporal over it, S3 with its user, then the one-shot migrate, the API and the
-// worker, each with the environment that the file gives it, as another user, and
-// with as much memory and as many threads as the container would have. Only the
-// hosts are replaced, by where the servers are here. A task passes through all.
+// TestGatewayStartsFromItsEnvironment starts the services of the file as processes: PostgreSQL
+// with its roles, Temporal over it, S3 with its user, then migrate, the API and the worker. The
+// gateway's processes have the environment that the file gives them, run as another user, and
+// have the memory and threads of their containers. Only the hosts are replaced by the servers'
+// addresses here. Then it runs a task through all of them.
 func TestGatewayStartsFromItsEnvironment(t *testing.T) {
 	vendor := startVendor(t)
 	project := load(t,
@@ -100,8 +100,7 @@ func startVendor(t *testing.T) string {
 	return server.URL
 }
 
-// order makes a customer on the operators' side, and has an image made on the
-// clients'.
+// order creates a customer with the admin API and makes an image with the client API.
 func order(t *testing.T, api, admin, adminKey string) {
 	t.Helper()
 	if status := send(t, http.MethodGet, api+"/admin/v1/accounts", adminKey, nil, &struct{}{}); status != http.StatusNotFound {
@@ -165,7 +164,7 @@ func send(t *testing.T, method, url, key string, body, answer any) (status int) 
 	return resp.StatusCode
 }
 
-// openFolder is one that other users may enter, which t.TempDir is not.
+// openFolder returns a folder that other users may enter, unlike that of t.TempDir.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mediagate-compose-") //nolint:usetesting // see above
@@ -179,8 +178,8 @@ func openFolder(t *testing.T) string {
 	return dir
 }
 
-// startPostgres starts a cluster that asks for passwords, and has the file's own
-// script make its roles, twice: the second run finds them as they are.
+// startPostgres starts a cluster that asks for passwords and runs the file's own script for its
+// roles, twice. The second run finds the roles as they are.
 func startPostgres(t *testing.T, project *types.Project) (addr string) {
 	t.Helper()
 	dir := filepath.Join(openFolder(t), "cluster")
@@ -240,8 +239,8 @@ func startPostgres(t *testing.T, project *types.Project) (addr string) {
 	return addr
 }
 
-// findPsql prefers the program itself to a distribution's wrapper, which needs
-// more of an environment.
+// findPsql returns the program itself rather than a distribution's wrapper, which needs more
+// environment variables.
 func findPsql(t *testing.T) string {
 	t.Helper()
 	packaged, _ := filepath.Glob("/usr/lib/postgresql/*/bin/psql")
@@ -255,7 +254,7 @@ func findPsql(t *testing.T) string {
 	return path
 }
 
-// checkRoles tries what a role must not be able to do.
+// checkRoles tries actions that a role must not be able to do.
 func checkRoles(t *testing.T, project *types.Project, addr string) {
 	t.Helper()
 	const permission, password = "42501", "28P01"
@@ -286,8 +285,8 @@ func checkRoles(t *testing.T, project *types.Project, addr string) {
 	}
 }
 
-// startTemporal starts Temporal over PostgreSQL as its own role, twice: the second
-// start finds its databases as they are.
+// startTemporal starts Temporal over PostgreSQL with its own role, twice. The second start finds
+// its databases as they are.
 func startTemporal(t *testing.T, service types.ServiceConfig, database string) string {
 	t.Helper()
 	url := "postgres://" + environment(service, "POSTGRES_USER") + ":" + environment(service, "POSTGRES_PWD") + "@" + database + "/postgres?sslmode=disable"
@@ -311,12 +310,12 @@ func startTemporal(t *testing.T, service types.ServiceConfig, database string) s
 	return server.Addr()
 }
 
-// startS3 starts the S3 server and makes the gateway's user there, as the command
-// of the file does.
+// startS3 starts the S3 server and creates the gateway's user there, as the command of the file
+// does.
 func startS3(t *testing.T, project *types.Project) string {
 	t.Helper()
 	service, user := project.Services["s3"], project.Services["s3-user"]
-	t.Chdir(".") // back at the end: the server changes to its own folder, which goes with the test
+	t.Chdir(".") // restores the folder at the end: the server changes to its own, which is deleted with the test
 	server, err := s3server.Start(t.Context(), s3server.Config{
 		Addr: "127.0.0.1:0", Dir: t.TempDir(), Region: environment(service, "VGW_REGION"), UsersDir: t.TempDir(),
 		AccessKey: environment(service, "ROOT_ACCESS_KEY"), SecretKey: environment(service, "ROOT_SECRET_KEY"),
@@ -359,7 +358,7 @@ func startS3(t *testing.T, project *types.Project) string {
 	return server.Endpoint
 }
 
-// environment is the value of a service's variable.
+// environment returns the value of a service's variable.
 func environment(service types.ServiceConfig, name string) string {
 	if value := service.Environment[name]; value != nil {
 		return *value
@@ -367,25 +366,25 @@ func environment(service types.ServiceConfig, name string) string {
 	return ""
 }
 
-// process is a service of the file, running without a container.
+// process is a service of the file that runs without a container.
 type process struct {
 	cmd   *exec.Cmd
-	log   string // the file that it writes to
+	log   string // the file to which it writes
 	ended chan error
 }
 
 func run(t *testing.T, binary string, service types.ServiceConfig, hosts *strings.Replacer, more []string) *process {
 	t.Helper()
 	p := &process{ended: make(chan error, 1)}
-	// A container bounds all of its memory and threads, a process its data, and the
+	// A container limits its memory and threads. A process can limit only its data, and the
 	// threads of its user.
 	p.cmd = exec.CommandContext(t.Context(), "/bin/bash", append([]string{
 		"-c", `ulimit -d "$1" && ulimit -u "$2" && shift 2 && exec "$@"`, "bash",
 		strconv.FormatInt(int64(service.MemLimit)>>10, 10), strconv.FormatInt(service.PidsLimit, 10), binary,
 	}, service.Command...)...)
-	p.cmd.Dir = "/" // where the user of the container may write nothing
-	// Nothing of the shell's, as in a container, but what the process would find
-	// out of it.
+	p.cmd.Dir = "/" // the container's user cannot write there
+	// As in a container, the process gets no variable of the shell. It gets GOMEMLIMIT, which it
+	// would compute from the container's limit.
 	p.cmd.Env = append(more, "GOMEMLIMIT="+strconv.FormatInt(int64(service.MemLimit)*9/10, 10))
 	if os.Geteuid() == 0 {
 		uid, _, _ := strings.Cut(service.User, ":")
@@ -420,7 +419,7 @@ func run(t *testing.T, binary string, service types.ServiceConfig, hosts *string
 	return p
 }
 
-// wait returns how the process ended.
+// wait waits for the end of the process and returns its error.
 func (p *process) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -432,7 +431,7 @@ func (p *process) wait(t *testing.T) error {
 	}
 }
 
-// output is what the process has written.
+// output returns the text that the process has written.
 func (p *process) output() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -441,8 +440,8 @@ func (p *process) output() string {
 	return string(text)
 }
 
-// awaitReady asks the listener's /readyz until the answer is 200, and returns
-// its body. The log tells where it is.
+// awaitReady polls the listener's /readyz until it answers 200, and returns the body. The log
+// shows the address.
 func (p *process) awaitReady(t *testing.T, listener string) string {
 	t.Helper()
 	limit := time.After(60 * time.Second)
@@ -464,7 +463,7 @@ func (p *process) awaitReady(t *testing.T, listener string) string {
 	}
 }
 
-// address is where the listener is, by the log; empty while that is silent.
+// address returns the listener's address in the log, or "" if the log does not have it yet.
 func (p *process) address(listener string) string {
 	for text := range strings.Lines(p.output()) {
 		var line struct{ Msg, Listener, Address string }

@@ -9,8 +9,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Load reads docker-compose.yml of the folder as docker compose would, with
-// the variables of env in place of the shell's.
+// Load reads the docker-compose.yml of the folder as docker compose does. The variables of env
+// replace those of the shell.
 func Load(ctx context.Context, folder string, env []string) (*types.Project, error) {
 	options, err := cli.NewProjectOptions(
 		[]string{filepath.Join(folder, "docker-compose.yml")},

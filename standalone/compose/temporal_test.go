@@ -6,8 +6,8 @@ import (
 	"go.temporal.io/server/common/config"
 )
 
-// Temporal's HTTP API takes a form of any page in a browser for an order, and a
-// browser on the machine reaches containers by their addresses.
+// TestTemporalSpeaksNoHTTP checks that Temporal's HTTP API is off. It would execute a form that
+// any web page sends, and a browser on the machine can reach containers by their addresses.
 func TestTemporalSpeaksNoHTTP(t *testing.T) { // not parallel: Temporal's settings come from the environment
 	for name, value := range load(t).Services["temporal"].Environment {
 		t.Setenv(name, *value)

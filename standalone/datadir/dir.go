@@ -18,19 +18,19 @@ const (
 	secretsName  = "secrets.json"
 )
 
-// ErrLocked means that another process works in the folder.
+// ErrLocked means that another process uses the folder.
 var ErrLocked = errors.New("another process is using the data folder")
 
-// Dir is a data folder that this process holds.
+// Dir is a data folder that this process has locked.
 type Dir struct {
 	path string
 	lock *os.File
 }
 
-// Open makes the folder when it is absent, takes it for this process, shuts
-// others out of it, and removes what an earlier process announced. It returns ErrLocked when another
-// process holds the folder. The kernel lets go of the lock when the process
-// dies, however it dies.
+// Open locks the data folder for this process. It creates the folder if there is none, removes
+// the rights of other users, and removes the announcement of an earlier process. If another
+// process holds the lock, Open returns ErrLocked. The kernel releases the lock when the process
+// dies, even by kill -9.
 func Open(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -60,9 +60,9 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// own refuses folders that are not for us alone: those for many, such as /tmp, and
-// those with files and without our secrets, such as /etc or a home. They must not
-// be shut.
+// own returns an error for a folder that is not only ours: one that is shared, such as /tmp, or
+// one with files but without ours, such as /etc or a home folder. Open must not remove other
+// users' rights there.
 func own(path string) error {
 	about, err := os.Stat(path)
 	if err != nil {
@@ -90,12 +90,12 @@ func own(path string) error {
 	return nil
 }
 
-// fileSystemFolder is in each new volume.
+// fileSystemFolder exists in each new volume.
 const fileSystemFolder = "lost+found"
 
-// shut takes the rights of others from the folder, and from what lies in it:
-// it may have been there before, or have come out of a backup. What lies deeper
-// is behind these. Links are left alone, whatever they lead to.
+// shut removes the rights of other users from the folder and from its entries. They may be older
+// than this process or come from a backup. Deeper entries are protected by their folders. shut
+// does not follow or change links.
 func (d *Dir) shut() error {
 	about, err := os.Stat(d.path)
 	if err != nil {
@@ -136,11 +136,10 @@ func shut(path string, about fs.FileInfo) error {
 // Path returns the absolute path of name in the folder.
 func (d *Dir) Path(name string) string { return filepath.Join(d.path, name) }
 
-// Close lets others take the folder.
+// Close releases the lock.
 func (d *Dir) Close() error { return d.lock.Close() }
 
-// Announce publishes v as standalone.json. A reader sees the whole file or
-// none.
+// Announce writes v to standalone.json. A reader sees the whole file or none.
 func (d *Dir) Announce(v any) error { return d.writeJSON(announceName, v) }
 
 // Retract removes standalone.json.
@@ -152,14 +151,14 @@ func (d *Dir) Retract() error {
 	return err
 }
 
-// writeJSON replaces name in one step. The file is on disk before the name is,
-// so that a crash leaves the old content or the new.
+// writeJSON replaces a file in one step. The content is on disk before the rename, so a crash
+// leaves the old content or the new.
 func (d *Dir) writeJSON(name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	file, err := os.CreateTemp(d.path, "."+name+"-*") // made with mode 0600
+	file, err := os.CreateTemp(d.path, "."+name+"-*") // created with mode 0600
 	if err != nil {
 		return err
 	}
@@ -171,8 +170,7 @@ func (d *Dir) writeJSON(name string, v any) error {
 	return os.Rename(file.Name(), d.Path(name))
 }
 
-// noteHolder writes the process id into the lock file, for the message that a
-// second process prints.
+// noteHolder writes the process id into the lock file. A second process prints it in its error.
 func (d *Dir) noteHolder() error {
 	if err := d.lock.Truncate(0); err != nil {
 		return err
@@ -181,7 +179,8 @@ func (d *Dir) noteHolder() error {
 	return err
 }
 
-// holder names the process in the lock file, if it has got that far.
+// holder returns the process that the lock file names, for an error. It returns "" if the file
+// names none yet.
 func holder(lock *os.File) string {
 	buf := make([]byte, 20)
 	n, _ := lock.ReadAt(buf, 0)

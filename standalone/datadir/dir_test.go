@@ -37,7 +37,8 @@ func TestOpenIsExclusive(t *testing.T) {
 	open(t, path)
 }
 
-// A folder that was there is shut like one that is made, with all that lies in it.
+// TestOpenShutsOthersOut checks that Open removes the rights of other users from an existing
+// folder and its entries, as in a new folder.
 func TestOpenShutsOthersOut(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -68,7 +69,8 @@ func TestOpenShutsOthersOut(t *testing.T) {
 	}
 }
 
-// A folder for many is not shut, and takes no secrets.
+// TestSharedFolderIsRefused checks that Open refuses a folder shared by many users, and does not
+// change it.
 func TestSharedFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
@@ -84,8 +86,9 @@ func TestSharedFolderIsRefused(t *testing.T) {
 	}
 }
 
-// A folder of other files is not shut, whatever an operator has named by mistake; one
-// that is empty, ours or out of a backup is.
+// TestFolderOfOthersIsRefused checks that Open refuses a folder with other files, which an
+// operator may have named by mistake, and does not change it. Open accepts a folder that is
+// empty, ours or from a backup.
 func TestFolderOfOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -177,7 +180,7 @@ func TestAnnounce(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("standalone.json (-want +got):\n%s", diff)
 	}
-	for i := range 2 { // the second time there is nothing to remove
+	for i := range 2 { // the second call has nothing to remove
 		if err := dir.Retract(); err != nil {
 			t.Errorf("retract, call %d: %v", i+1, err)
 		}
@@ -240,7 +243,8 @@ func TestSecretsDiffer(t *testing.T) {
 	}
 }
 
-// A damaged file must not be replaced: data encrypted with its key would be lost.
+// TestDamagedSecretsAreKept checks that a damaged file is not replaced, because data encrypted
+// with its key would be lost.
 func TestDamagedSecretsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -11,19 +11,19 @@ import (
 	"os"
 )
 
-// Secrets are made at the first start and kept.
+// Secrets are created at the first start and kept.
 type Secrets struct {
 	S3AccessKeyID     string `json:"s3_access_key_id"`
 	S3SecretAccessKey string `json:"s3_secret_access_key"`
 	AdminKey          string `json:"admin_key"`
 	// EncryptionKey is 32 bytes in base64.
 	EncryptionKey string `json:"encryption_key"`
-	// Key is the API key of the account demo; it is issued once the database
-	// is there, and stored with SetKey.
+	// Key is the API key of the account demo. It is created once the database exists, and stored
+	// with SetKey.
 	Key string `json:"key,omitempty"`
 }
 
-// Secrets returns those of the folder, making them at the first start.
+// Secrets returns the secrets of the folder. The first call creates them.
 func (d *Dir) Secrets() (Secrets, error) {
 	data, err := os.ReadFile(d.Path(secretsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,6 +63,6 @@ func (d *Dir) SetKey(key string) error {
 
 func newEncryptionKey() string {
 	var key [32]byte
-	_, _ = rand.Read(key[:]) // never fails: it ends the process itself
+	_, _ = rand.Read(key[:]) // ends the process instead of returning an error
 	return base64.StdEncoding.EncodeToString(key[:])
 }

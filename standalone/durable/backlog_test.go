@@ -13,11 +13,10 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// D18: a channel whose vendor takes the calls and never answers holds as many of
-// them as one channel may have, and stands in nobody's way: neither in that of
-// tasks which may go to the provider's other channel, nor of those which have to,
-// nor of other providers' tasks. Those that have to wait for it do, and then go
-// on.
+// TestD18HangingChannel checks a channel whose vendor accepts calls and never answers (D18). The
+// channel holds at most the calls that one channel may have. It delays neither tasks that may
+// use the provider's other channel, nor tasks that must use the other, nor tasks of other
+// providers. Tasks that must use the hanging channel wait, and go on later.
 func TestD18HangingChannel(t *testing.T) {
 	t.Parallel()
 	const atOnce, tasks = 5, 15

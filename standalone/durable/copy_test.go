@@ -13,7 +13,8 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
-// The step that copies beats, so that the run is left alone.
+// TestStepAtWorkIsSeen checks that a step that copies sends heartbeats, so that its run counts
+// as busy and is not replaced.
 func TestStepAtWorkIsSeen(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// counted counts what the server is asked for.
+// counted counts the calls to the server.
 type counted struct {
 	workflows.Client
 	starts, wakes, looks atomic.Int64
@@ -39,12 +39,12 @@ func (c *counted) DescribeRun(ctx context.Context, id string) (activities.RunSta
 	return c.Client.DescribeRun(ctx, id)
 }
 
-// D2: the first try of each wake starts what an outage has left, and replaces the runs
-// that were terminated. It leaves those that run, and does nothing about a run that has
-// no row.
+// TestD2DrainAfterAnOutage checks the first attempt of each wake after an outage (D2). It starts
+// the runs that are missing and replaces those that were terminated. It does not replace live
+// runs, and ignores a run without a row.
 func TestD2DrainAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	const unstarted, accounts, open = 40, 7, 20 // no worker answers: there are no more than may be unanswered
+	const unstarted, accounts, open = 40, 7, 20 // no worker answers, so these must not exceed the limit of unanswered runs
 	w := setup(t)
 	engine := &counted{Client: w.engine}
 	w.Activities.Engine = engine
@@ -74,7 +74,7 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 	}
 	kept, gone := map[string]string{}, map[string]string{}
 	for i := range open {
-		for _, kind := range []string{"runs", "terminated", "silent", "lost"} { // runs of the last two have never asked
+		for _, kind := range []string{"runs", "terminated", "silent", "lost"} { // runs of the last two kinds have never asked for a step
 			one := add(fmt.Sprintf("task_%s_%d", kind, i))
 			must(w.engine.Start(ctx, one))
 			if kind == "runs" || kind == "terminated" {
@@ -137,7 +137,8 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 	}
 }
 
-// D1: a run that completed though its task is open is replaced as well.
+// TestD1CompletedRunOfAnOpenTask checks that a run that completed although its task is open is
+// replaced, too (D1).
 func TestD1CompletedRunOfAnOpenTask(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// D18: an account whose servers crawl keeps its own tasks waiting, however many it has,
-// more than the queue has slots: who comes later is looked at while they wait, and they
-// end in the end.
+// TestD18InputsAreFairBetweenAccounts checks that an account with slow servers delays only its
+// own tasks, even if it has more tasks than the queue has slots (D18). The inputs of another
+// account are checked meanwhile. In the end all tasks end.
 func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 	t.Parallel()
 	const tasks = 150
@@ -27,7 +27,7 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 	w.Fetcher.OnFetch = func(ctx context.Context, url, _ string) (io.ReadCloser, int64, error) {
 		if !strings.HasSuffix(url, "/newcomer") {
 			crawling.Add(1)
-			defer crawling.Add(-1) // a look that is cut off for want of a heartbeat is repeated
+			defer crawling.Add(-1) // a check that is cut off for lack of a heartbeat is repeated
 			select {
 			case <-free:
 			case <-ctx.Done():

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// scheduled waits until the task's run has a call waiting in a queue.
+// scheduled waits until a call of the task's run waits in a queue.
 func (w *world) scheduled(id string) {
 	w.t.Helper()
 	w.awaits(id+" is to be submitted", func() bool {
@@ -25,8 +25,8 @@ func (w *world) scheduled(id string) {
 	})
 }
 
-// D3: on a queue that nobody serves, after a rollback or a provider's removal,
-// the deadline, an operator and the client still end the task.
+// TestD3QueueThatNobodyServes checks a queue without a worker, as after a rollback or the
+// removal of a provider (D3). The deadline, an operator and the client can still end the task.
 func TestD3QueueThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -47,7 +47,7 @@ func TestD3QueueThatNobodyServes(t *testing.T) {
 	must(err)
 	must(w.temporal.SignalWorkflow(ctx, "task_by_hand", "", mediagate.ActionFail, nil))
 	w.change("task_cancelled", task.CancelRequested{})
-	w.change("task_unsignalled", task.CancelRequested{}) // whose signal is lost
+	w.change("task_unsignalled", task.CancelRequested{}) // no Wake follows, as if the signal was lost
 	for _, id := range []string{"task_ordered", "task_cancelled"} {
 		_, err := w.engine.Wake(ctx, id)
 		must(err)
@@ -59,15 +59,15 @@ func TestD3QueueThatNobodyServes(t *testing.T) {
 	w.ended("task_unsignalled", mediagate.StatusCancelled, "")
 	w.ended(late.ID, mediagate.StatusFailed, mediagate.CodeGenerationTimeout)
 	if got := w.task(late.ID).EndedAt; got.Before(late.DeadlineAt) {
-		t.Errorf("given up %v before the deadline", late.DeadlineAt.Sub(got))
+		t.Errorf("failed %v before the deadline", late.DeadlineAt.Sub(got))
 	}
 	if got := w.Async.Submits(); len(got) != 0 {
 		t.Errorf("%d jobs submitted", len(got))
 	}
 }
 
-// D3: a submit that lies behind a full queue until its deadline is not sent,
-// and a synchronous call that hangs ends by then.
+// TestD3FullQueue checks that a submit that waits in a full queue until its deadline is not
+// sent, and that a synchronous call that hangs ends at the deadline (D3).
 func TestD3FullQueue(t *testing.T) {
 	t.Parallel()
 	const tasks = 260 // more than a worker's calls to a provider at once
@@ -86,7 +86,7 @@ func TestD3FullQueue(t *testing.T) {
 		<-ctx.Done()
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
 	}
-	w.serves(nil, "sync") // before the first begins: on a busy machine all of them take longer than one has
+	w.serves(nil, "sync") // starts before the tasks: on a busy machine, starting them all takes longer than one deadline
 	ids, deadline := make([]string, tasks), time.Now().Add(15*time.Second)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("task_%03d", i)

@@ -19,24 +19,24 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// recordings play the runs whose histories are recorded, by the history's name. Each
-// returns the workflow whose history that is.
+// recordings holds the functions that play the recorded runs, by the name of the history. Each
+// returns the id of the workflow whose history is recorded.
 var recordings = map[string]func(*recording) (workflow string){
-	// A video is submitted, waited for and copied.
+	// A video is submitted, polled and copied.
 	"video": func(r *recording) string {
 		r.start(r.video())
 		r.accepted()
 		r.Async.End(r.id, activitytest.Success())
 		return r.completed(r.id)
 	},
-	// An image's vendor answers with the file at once.
+	// The vendor of an image answers with the file at once.
 	"image": func(r *recording) string {
 		r.Sync.OnSubmit = r.answersAtOnce
 		r.start(r.NewImage())
 		return r.completed(r.id)
 	},
-	// The vendor makes the job, the answer is lost, and the vendor cannot be asked for it. An
-	// operator retries the task, which is parked.
+	// The vendor creates the job, the answer is lost, and the vendor cannot look the job up. The
+	// task is parked until an operator retries it.
 	"lost-and-retried": func(r *recording) string {
 		answers := make(chan struct{})
 		r.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
@@ -55,7 +55,7 @@ var recordings = map[string]func(*recording) (workflow string){
 		r.signal(mediagate.ActionRetry)
 		return r.completed(r.id)
 	},
-	// The client cancels while the file is copied.
+	// The client cancels the task while its file is copied.
 	"cancelled-while-mirroring": func(r *recording) string {
 		copying := make(chan struct{}, 100)
 		r.Activities.Settings.QuickCopy = 0
@@ -71,7 +71,7 @@ var recordings = map[string]func(*recording) (workflow string){
 		r.cancel(r.id)
 		return r.completed(r.id)
 	},
-	// The bucket takes no file, so the task is parked until an operator retries it.
+	// The bucket stores no file, so the task is parked until an operator retries it.
 	"parked": func(r *recording) string {
 		back := make(chan struct{})
 		r.Bucket.OnMirror = func(string) error {
@@ -90,7 +90,7 @@ var recordings = map[string]func(*recording) (workflow string){
 		r.signal(mediagate.ActionRetry)
 		return r.completed(r.id)
 	},
-	// The client takes the second delivery of its callback.
+	// The client accepts the second delivery of its callback.
 	"callback": func(r *recording) string {
 		r.Sync.OnSubmit = r.answersAtOnce
 		r.Deliverer.OnDeliver = func(n int) (mediagate.DeliveryResult, error) {
@@ -103,7 +103,7 @@ var recordings = map[string]func(*recording) (workflow string){
 		r.completed(r.id)
 		return r.completed(workflows.IDWebhook(r.id, 1))
 	},
-	// A channel's activity passes from one worker to the next. Its workflow does not end.
+	// A channel's activity moves from one worker to the next. The channel's workflow does not end.
 	"channel": func(r *recording) string {
 		id := workflows.IDChannel(activitytest.AsyncChannel)
 		beats := func() bool {
@@ -128,7 +128,7 @@ var recordings = map[string]func(*recording) (workflow string){
 type recording struct {
 	*world
 	id   string
-	stop func() // the worker
+	stop func() // stops the worker
 }
 
 // record plays a run on a Temporal server and writes its history to the file.
@@ -153,7 +153,7 @@ func record(t *testing.T, name string) {
 	}
 }
 
-// events are those of the workflow's newest run.
+// events returns the events of the workflow's newest run.
 func (w *world) events(workflow string) (events []*historypb.HistoryEvent) {
 	w.t.Helper()
 	all := w.temporal.GetWorkflowHistory(w.t.Context(), workflow, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -213,7 +213,7 @@ func (r *recording) parked() {
 	})
 }
 
-// signal is an operator's.
+// signal sends an operator's signal.
 func (r *recording) signal(action string) {
 	r.t.Helper()
 	if err := r.temporal.SignalWorkflow(r.t.Context(), r.id, "", action, nil); err != nil {
@@ -221,7 +221,7 @@ func (r *recording) signal(action string) {
 	}
 }
 
-// cancel is the client's.
+// cancel cancels the task as the client does.
 func (w *world) cancel(id string) {
 	w.t.Helper()
 	w.change(id, task.CancelRequested{})

@@ -24,9 +24,10 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// Runs under way depend on the recorded histories: a change of the workflows that could not
-// go on with them fails the test. Record anew only from code that has landed, and only when
-// workflow.GetVersion cannot bridge a change; "make generate" leaves them alone.
+// update records the histories anew. Runs in progress depend on the recorded histories: a change
+// of the workflows with which they could not continue fails the test. So use it only with code
+// that has landed, and only if workflow.GetVersion cannot bridge a change. "make generate" does
+// not change the histories.
 var update = flag.Bool("update", false, "record the histories anew")
 
 func historyFile(name string) string {
@@ -40,7 +41,8 @@ func replay(t *testing.T, history *historypb.History) error {
 	return r.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history)
 }
 
-// TestReplay replays the recorded histories; with -update it records them before, on a Temporal server.
+// TestReplay replays the recorded histories. With -update, it first records them on a Temporal
+// server.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	for name := range recordings {
@@ -69,8 +71,8 @@ func read(t *testing.T, name string) *historypb.History {
 	return history
 }
 
-// A step that the code would not take is noticed, or the test above proves
-// nothing.
+// TestReplayNoticesAnotherStep checks that a replay fails if the code would take another step.
+// Otherwise TestReplay would prove nothing.
 func TestReplayNoticesAnotherStep(t *testing.T) {
 	t.Parallel()
 	history := read(t, "video")
@@ -84,9 +86,10 @@ func TestReplayNoticesAnotherStep(t *testing.T) {
 	}
 }
 
-// D5: the run asks the step under way to stop, and settles only when that has ended; after
-// a submit the vendor's id is stored by then. The skipping clock of the workflows' own tests
-// does not wait for cancelled activities.
+// TestD5TheRunWaitsForTheStepUnderWay checks that the run asks the step in progress to stop, and
+// settles the task only when the step has ended (D5). After a submit, the vendor's id is stored
+// by then. The skipping clock of the workflows' own tests does not wait for cancelled
+// activities.
 func TestD5TheRunWaitsForTheStepUnderWay(t *testing.T) {
 	t.Parallel()
 	t.Run("copying", func(t *testing.T) {
@@ -123,7 +126,7 @@ func expectSteps(t *testing.T, events []*historypb.HistoryEvent, want string) {
 	}
 }
 
-// steps tells what became of a history's activities.
+// steps describes the activities of a history and how they ended.
 func steps(events []*historypb.HistoryEvent) []string {
 	var steps []string
 	types := make(map[int64]string)
@@ -145,8 +148,8 @@ func steps(events []*historypb.HistoryEvent) []string {
 	return steps
 }
 
-// A history holds ids and facts: no prompt, no link, no key. The doubles put
-// one word into all of these.
+// TestHistoriesHoldNoSecrets checks that a history holds ids and facts, but no prompt, link or
+// key. The doubles put one word into all of these.
 func TestHistoriesHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	const maxBytes = 60_000
@@ -177,13 +180,13 @@ func TestHistoriesHoldNoSecrets(t *testing.T) {
 				}
 			}
 			if seen < 50 {
-				t.Errorf("only %d texts looked at", seen)
+				t.Errorf("only %d texts were checked", seen)
 			}
 		})
 	}
 }
 
-// leaves yields the texts of a JSON tree.
+// leaves yields the strings of a JSON value.
 func leaves(tree any) func(func(string) bool) {
 	return func(yield func(string) bool) { walk(tree, yield) }
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// A schedule that an operator has paused stays so when workers start, and its times are
-// those of the newest build.
+// TestRetentionStaysPaused checks that a schedule that an operator has paused stays paused when
+// workers start. Its times are those of the newest build.
 func TestRetentionStaysPaused(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -23,7 +23,7 @@ func TestRetentionStaysPaused(t *testing.T) {
 	if err := schedule.Pause(t.Context(), client.SchedulePauseOptions{Note: "nothing is to go"}); err != nil {
 		t.Fatal(err)
 	}
-	// An update that read the schedule before the pause is carried out would undo it.
+	// An update that has read the schedule before the pause would undo the pause.
 	w.awaits("it is paused", func() bool {
 		about, err := schedule.Describe(t.Context())
 		if err == nil && about.Info.LastUpdateAt.Unix() > 0 {

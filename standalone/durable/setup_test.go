@@ -22,19 +22,19 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an expected change.
 const patience = 3 * time.Minute
 
-// world is a Temporal server, and doubles around the workflows.
+// world is a Temporal server with doubles around the workflows.
 type world struct {
 	*activitytest.World
 	t        *testing.T
 	temporal client.Client
 	engine   workflows.Client
-	ahead    atomic.Int64 // what the doubles' clock is ahead of the real one
+	ahead    atomic.Int64 // how far the doubles' clock is ahead of the real one
 }
 
-// later lets time pass, for all but Temporal.
+// later moves the clock forward, for all but Temporal.
 func (w *world) later(d time.Duration) { w.ahead.Add(int64(d)) }
 
 func setup(t *testing.T) *world {
@@ -66,7 +66,7 @@ func setup(t *testing.T) *world {
 	return w
 }
 
-// serves runs a worker for these providers' calls, and all other queues, until it is
+// serves runs a worker for the calls of these providers and for all other queues, until it is
 // stopped or the test ends.
 func (w *world) serves(channels []string, providers ...string) (stop func()) {
 	w.t.Helper()
@@ -88,7 +88,7 @@ func (w *world) serves(channels []string, providers ...string) (stop func()) {
 	return stop
 }
 
-// change has events happen to a task.
+// change applies events to a task.
 func (w *world) change(id string, events ...task.Event) {
 	w.t.Helper()
 	if _, err := w.Store.Change(w.t.Context(), id, events...); err != nil {
@@ -96,7 +96,7 @@ func (w *world) change(id string, events ...task.Event) {
 	}
 }
 
-// pending are the steps of the workflow's newest run that are under way.
+// pending returns the activities in progress of the workflow's newest run.
 func (w *world) pending(id string) []*workflow.PendingActivityInfo {
 	w.t.Helper()
 	d, err := w.temporal.DescribeWorkflowExecution(w.t.Context(), id, "")
@@ -138,8 +138,8 @@ func (w *world) awaits(what string, holds func() bool) {
 	}
 }
 
-// ended waits for the end of the task's run, and checks the one end that it
-// made.
+// ended waits for the end of the task's run and checks that the task has ended once, in this
+// way.
 func (w *world) ended(id string, status mediagate.Status, code mediagate.FailureCode) {
 	w.t.Helper()
 	w.awaits(fmt.Sprintf("%s ends", id), func() bool { return w.task(id).Status.Terminal() })

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Clients are acknowledged while Temporal hangs, and a kill -9 of the process
-// where their starts wait loses none of them.
+// TestKillWhileStartsWait checks that submits are acknowledged while Temporal hangs, and that a
+// kill -9 of the process in which their starts wait loses no task.
 func TestKillWhileStartsWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, ownTemporal: true})
@@ -21,9 +21,10 @@ func TestKillWhileStartsWait(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// Asked to stop amid a burst, the API starts the workflow of each task that it
-// acknowledged: there is no worker here whose wake scan could have. They are few, since
-// a start that waits for five seconds is left to that scan, and nothing else runs beside.
+// TestStopWhileStartsWait checks that an API that stops during a burst starts the workflow of
+// each acknowledged task. There is no worker whose wake scan could start them. The tasks are
+// few, because a start that waits for five seconds is left to that scan, and no other test runs
+// at the same time.
 func TestStopWhileStartsWait(t *testing.T) {
 	w := newWorld(t, options{shape: production, workersOff: true})
 	c := w.dial()

@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox"
 )
 
-// seldom are channels whose jobs are polled for in their first seconds at most, since
-// the budget has room, and then after more than the test's patience.
+// seldom returns channels that poll a job only in its first seconds, while the budget has room,
+// and then after more than the test's patience.
 func seldom(providers ...string) (channels []map[string]any) {
 	for _, c := range sandbox.Channels("") {
 		for _, provider := range providers {
@@ -23,8 +23,8 @@ func seldom(providers ...string) (channels []map[string]any) {
 	return channels
 }
 
-// A vendor's callback makes its job be asked for at once, MiniMax's after its challenge.
-// A flood of them costs a poll a second.
+// TestCallbacksOfVendors checks that a vendor's callback causes a poll at once, MiniMax's after
+// its challenge, and that a flood of callbacks causes at most one poll a second.
 func TestCallbacksOfVendors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, workersOff: true, channels: seldom("kling", "vidu", "minimax")})
@@ -43,8 +43,8 @@ func TestCallbacksOfVendors(t *testing.T) {
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("jobs %+v, %v", jobs, err)
 	}
-	if n := jobs[0].Calls.Poll; n > 20 { // some hundred callbacks came
-		t.Errorf("the vendor that flooded us was asked %d times", n)
+	if n := jobs[0].Calls.Poll; n > 20 { // hundreds of callbacks came
+		t.Errorf("the vendor that sent the flood was polled %d times", n)
 	}
 	w.verify(recoverTime)
 }

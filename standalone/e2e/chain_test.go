@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// chain is a user of a world that others use as well.
+// chain is one user of a world that several users share.
 type chain struct {
 	*world
-	ends map[string]object // of its tasks, once settled
+	ends map[string]object // its tasks at their ends, once settled
 }
 
 // user opens an account for the test.
@@ -24,12 +24,12 @@ func (w *world) user(t *testing.T) *chain {
 	return &chain{world: &own}
 }
 
-// step is what a user asks for next.
+// step is a user's next request.
 type step struct {
 	path    string // below /v1
 	body    map[string]any
 	price   string
-	files   int // as those of a task
+	files   int // as in task
 	objects int
 }
 
@@ -67,7 +67,7 @@ func (c *chain) done(t *task) object {
 	return c.await(t, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
 }
 
-// run is order and done.
+// run submits the step and waits for its task's end.
 func (c *chain) run(s step) *task {
 	c.t.Helper()
 	t := c.order(s)
@@ -75,7 +75,7 @@ func (c *chain) run(s step) *task {
 	return t
 }
 
-// settled asks what must hold when all tasks of the user have ended.
+// settled waits until all tasks of the user have ended, and makes the checks of verify.
 func (c *chain) settled() {
 	c.t.Helper()
 	c.ends = c.awaitEnds(recoverTime)
@@ -84,7 +84,7 @@ func (c *chain) settled() {
 	c.checkHooks(c.ends)
 }
 
-// file reads a link whole.
+// file reads the whole file behind a link.
 func (w *world) file(link string) (answer, error) {
 	a, err := request{method: http.MethodGet, url: link}.do(w.t.Context())
 	if err == nil && a.status != http.StatusOK {
@@ -93,7 +93,7 @@ func (w *world) file(link string) (answer, error) {
 	return a, err
 }
 
-// same compares the file behind a link with what it must be.
+// same compares the file behind a link with the expected content.
 func (w *world) same(what, link, mime string, want []byte) {
 	w.t.Helper()
 	a, err := w.file(link)

@@ -17,16 +17,16 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// Chains whose process dies on the way.
+// The chains during which the process dies.
 const (
 	dyingStems    = "an archive of stems"
 	dyingPictures = "pictures that are cut"
-	dyingInpaint  = "pictures that wait"       // until they do
-	dyingModal    = "modal parameters"         // from then on
-	dyingPatience = "pictures nobody waits on" // for want of parameters
+	dyingInpaint  = "pictures that wait"       // up to the wait for modal parameters
+	dyingModal    = "modal parameters"         // from the modal call to the end
+	dyingPatience = "pictures nobody waits on" // expiry without modal parameters
 )
 
-// dyingAt are the points that the chains pass, in their order.
+// dyingAt returns the failpoints that each chain passes, in order.
 func dyingAt() map[string][]string {
 	begins := []string{failpoint.SubmitCommitted, failpoint.IntentStored, failpoint.VendorAccepted, failpoint.VendorIDStored}
 	ends := []string{
@@ -37,16 +37,15 @@ func dyingAt() map[string][]string {
 	settles := []string{failpoint.SettleBeforeCommit, failpoint.SettleCommitted, failpoint.WebhookBeforeSend, failpoint.WebhookSent}
 	return map[string][]string{
 		dyingStems: whole, dyingPictures: whole,
-		dyingInpaint:  append(slices.Clone(begins), failpoint.ModalBegun), // no end is seen
+		dyingInpaint:  append(slices.Clone(begins), failpoint.ModalBegun), // this chain stops before its end
 		dyingModal:    slices.Concat([]string{failpoint.ModalCommitted}, begins[1:], ends),
 		dyingPatience: append([]string{failpoint.ModalExpired}, settles...),
 	}
 }
 
-// TestCrashChains kills the process at the points that chains pass, starts it
-// again, and expects the end as if nothing had happened: the same files, the
-// same money, one job at the vendor. The chains of a world die one after the
-// other.
+// TestCrashChains kills the process at the failpoints that chains pass and starts it again. The
+// end must be the same as without a crash: the same files, the same money, one job at the
+// vendor. The chains of a world run one after the other.
 func TestCrashChains(t *testing.T) {
 	t.Parallel()
 	worlds := map[string]map[string][]string{
@@ -83,13 +82,13 @@ func TestCrashChains(t *testing.T) {
 	}
 }
 
-// dying is a user whose gateway dies, with what the chains begin with.
+// dying is a user whose gateway dies, with the tasks from which the chains begin.
 type dying struct {
 	*chain
 	song, picture *task
 }
 
-// step is what the chain asks for, of whom, and what is to come of it.
+// step returns the chain's request, its provider, and a check of the result.
 func (d *dying) step(chain string) (s step, provider string, check func(*task)) {
 	d.t.Helper()
 	grid := func(t *task) { d.checkGrid(t, pictureWidth, pictureHeight) }
@@ -111,7 +110,7 @@ func (d *dying) step(chain string) (s step, provider string, check func(*task)) 
 	}
 }
 
-// die takes a chain through the process's end at the point.
+// die runs a chain while the process dies at the point.
 func (d *dying) die(chain, point string) {
 	d.t.Helper()
 	s, provider, check := d.step(chain)
@@ -136,7 +135,7 @@ func (d *dying) die(chain, point string) {
 	case chain == dyingPatience:
 		d.expires(t)
 	case chain != dyingModal && point == failpoint.IntentStored:
-		// The vendor cannot be asked. Somebody who knows better has it sent again.
+		// The vendor cannot look the job up. An operator has the submit repeated.
 		d.decide(t, "retry")
 	case chain != dyingModal && point == failpoint.VendorAccepted:
 		t.want, t.code = "failed", "provider_submission_unknown"
@@ -153,7 +152,7 @@ func (d *dying) die(chain, point string) {
 		d.done(t)
 		check(t)
 	}
-	eventually(d.t, recoverTime, "the webhook is delivered", func() error { // before the next chain waits to die
+	eventually(d.t, recoverTime, "the webhook is delivered", func() error { // before the next chain arms its failpoint
 		o, err := d.read(t.id)
 		if err == nil && o.Webhook.State != "delivered" {
 			err = fmt.Errorf("it is %+v", o.Webhook)
@@ -165,9 +164,8 @@ func (d *dying) die(chain, point string) {
 	}
 }
 
-// strike sends the request to a process that dies at the point, and that is
-// started again. Who got no answer says the same again. It returns the id of the
-// task that is acknowledged.
+// strike sends the request to a process that dies at the point and is started again. If the
+// request gets no answer, strike repeats it. It returns the id of the acknowledged task.
 func (d *dying) strike(point, path string, body map[string]any) string {
 	d.t.Helper()
 	victim := d.workers[0]
@@ -202,9 +200,9 @@ func (d *dying) strike(point, path string, body map[string]any) string {
 	return id
 }
 
-// submitUnanswered submits a task whose vendor makes the job and gives no answer. The
-// vendor cannot be asked for it, so the task parks after a minute. When it is sent again,
-// it is answered.
+// submitUnanswered submits a task whose vendor creates the job and sends no answer. The vendor
+// cannot look the job up, so the task parks after a minute. If the submit is repeated, the
+// vendor answers.
 func (w *world) submitUnanswered() *task {
 	w.t.Helper()
 	a, err := request{
@@ -220,8 +218,8 @@ func (w *world) submitUnanswered() *task {
 	return t
 }
 
-// decide is an operator who finds a task parked with a submission whose fate is
-// unknown, and signals what to do.
+// decide waits until a task is parked with a submission whose outcome is unknown, and sends an
+// operator's signal.
 func (w *world) decide(t *task, signal string) {
 	w.t.Helper()
 	c := w.dial()
@@ -232,7 +230,7 @@ func (w *world) decide(t *task, signal string) {
 	}
 }
 
-// awaitUndecided waits until a task is parked with a submission whose fate is unknown.
+// awaitUndecided waits until a task is parked with a submission whose outcome is unknown.
 func (w *world) awaitUndecided(c client.Client, t *task) {
 	w.t.Helper()
 	eventually(w.t, recoverTime, t.id+" parks", func() error {
@@ -246,7 +244,7 @@ func (w *world) awaitUndecided(c client.Client, t *task) {
 	})
 }
 
-// vendorHas counts the vendor's jobs.
+// vendorHas returns the number of the vendor's jobs.
 func (w *world) vendorHas(provider string) int {
 	w.t.Helper()
 	a, err := w.file(w.sandbox + "/_sandbox/jobs?provider=" + provider)

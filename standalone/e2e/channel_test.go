@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// spareKey is that of another account with the vendor.
+// spareKey is the key of another account with the vendor.
 const spareKey = klingKey + "@spare"
 
-// twoChannels are two accounts with one vendor; the second is tried when the
-// first takes nothing.
+// twoChannels returns channels for two accounts with one vendor. The second is used when the
+// first accepts no jobs.
 func twoChannels(first string) []map[string]any {
 	return []map[string]any{
 		klingChannel("kling-a", first, map[string]any{"priority": 1}),
@@ -23,7 +23,7 @@ func twoChannels(first string) []map[string]any {
 	}
 }
 
-// channel is one as operators see it.
+// channel is a channel as the admin API shows it.
 type channel struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
@@ -44,7 +44,7 @@ func (w *world) awaitChannel(name, state string, limit time.Duration) {
 	})
 }
 
-// command runs an operator's command.
+// command runs an operator's command and returns its output.
 func (w *world) command(args ...string) string {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), filepath.Join(suite.bin, "mediagate"), args...)
@@ -56,7 +56,7 @@ func (w *world) command(args ...string) string {
 	return string(out)
 }
 
-// outage makes the vendor be away for who comes with the key.
+// outage makes the vendor unavailable for calls with the key.
 func (w *world) outage(key, mode string) {
 	w.t.Helper()
 	a, err := request{
@@ -68,7 +68,7 @@ func (w *world) outage(key, mode string) {
 	}
 }
 
-// attempted are the channels of a task's attempts, in their order.
+// attempted returns the channels of a task's attempts, in order.
 func (w *world) attempted(t *task) []string {
 	w.t.Helper()
 	names, err := w.column("SELECT channel FROM attempts WHERE task_id = $1 ORDER BY n", t.id)
@@ -78,10 +78,10 @@ func (w *world) attempted(t *task) []string {
 	return names
 }
 
-// One of two accounts answers with errors, and recovers: what may have been taken
-// stays with it, what comes after goes to the other, and no task is lost or made
-// twice. A kill of the worker meanwhile changes none of that. verifyFailover has an
-// account that does not answer at all.
+// TestChannelOutage lets one of two accounts answer with errors, and recover, with a kill of the
+// worker in between. Tasks that the vendor may have accepted stay with the account. New tasks go
+// to the other account, and no task is lost or made twice. verifyFailover covers an account that
+// does not answer at all.
 func TestChannelOutage(t *testing.T) {
 	t.Parallel()
 	key := klingKey + "@" + strings.ToLower(randomText(8))
@@ -89,7 +89,7 @@ func TestChannelOutage(t *testing.T) {
 	before := w.submit(job{model: alpha, directive: "duration=20s"})
 	w.awaitProcessing(before)
 	w.outage(key, "error")
-	for range 7 { // all at once: those that were sent before the breaker opens are open questions
+	for range 7 { // all at once: the outcome of submits sent before the breaker opens is unknown
 		w.submit(job{model: alpha})
 	}
 	w.awaitChannel("kling-a", "broken", time.Minute)
@@ -99,7 +99,7 @@ func TestChannelOutage(t *testing.T) {
 		return task
 	}
 	if got := w.attempted(elsewhere()); len(got) != 1 || got[0] != "kling-b" {
-		t.Errorf("attempts of a task that came while the channel is out: %v", got)
+		t.Errorf("attempts of a task submitted while the channel is out: %v", got)
 	}
 	w.workers[0].kill()
 	w.workers[0].start(t)
@@ -111,13 +111,14 @@ func TestChannelOutage(t *testing.T) {
 	back := w.submit(job{model: alpha})
 	w.awaitProcessing(back)
 	if got := w.attempted(back); len(got) != 1 || got[0] != "kling-a" {
-		t.Errorf("attempts of a task that came after it: %v", got)
+		t.Errorf("attempts of a task submitted after the outage: %v", got)
 	}
 	w.verify(recoverTime)
 }
 
-// A channel that an operator takes out drains, and takes jobs again when it is
-// taken in; with all out tasks wait, and go on by themselves.
+// TestChannelDisabled checks that a channel that an operator disables drains, and accepts jobs
+// again when it is enabled. If all channels are disabled, tasks wait, and go on by themselves
+// afterwards.
 func TestChannelDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, channels: twoChannels(klingKey + "@drain"), settings: map[string]any{"park_retry": "10m"}})
@@ -126,7 +127,7 @@ func TestChannelDisabled(t *testing.T) {
 	if out := w.command("channels", "disable", "kling-a"); !strings.Contains(out, "disabled") {
 		t.Errorf("disabled:\n%s", out)
 	}
-	time.Sleep(time.Second) // what is promised is that all processes know by then
+	time.Sleep(time.Second) // by then all processes must know
 	other := w.submit(job{model: alpha})
 	w.awaitProcessing(other)
 	w.command("channels", "disable", "kling-b")
@@ -147,9 +148,9 @@ func TestChannelDisabled(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// A vendor says that it has no such model. With another route the task takes that at once;
-// without one it fails, refunded, and so do the next ones, without a call, until an operator
-// enables the channel.
+// TestRetiredModel checks a vendor that no longer has the model. If the model has another route,
+// the task uses it at once. Otherwise the task fails and is refunded. So do the next tasks,
+// without a call, until an operator enables the channel.
 func TestRetiredModel(t *testing.T) {
 	t.Parallel()
 	models := t.TempDir()
@@ -182,7 +183,7 @@ func TestRetiredModel(t *testing.T) {
 	if out := w.command("channels", "enable", "kling-a"); strings.Contains(out, "kling-v9") {
 		t.Errorf("enabled:\n%s", out)
 	}
-	time.Sleep(time.Second) // what is promised is that all processes know by then
+	time.Sleep(time.Second) // by then all processes must know
 	fails(1)
 	next := w.submit(job{model: zeta})
 	w.await(next, 30*time.Second, "completes by its next route", func(o object) bool { return o.Status == "completed" })

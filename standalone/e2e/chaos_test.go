@@ -19,11 +19,11 @@ var (
 	chaosRuns = flag.Int("chaos.runs", 0, "long runs of TestChaos, with one seed after the other; 0: a short one")
 )
 
-// TestChaos has tasks of several accounts under way, of all media and in all moods of
-// their vendors, while each part of an installation is killed with -9, stopped, and cut
-// off from others. Then it heals everything, waits, and asks for each promise. What is
-// submitted and what breaks, and in which order, follows from the seed: a batch of tasks,
-// and with its second half a fault.
+// TestChaos runs tasks of several accounts, of all media, with vendors that succeed, fail and
+// hang. Meanwhile each part of an installation is killed with -9, stopped, and cut off from
+// others. Then the test repairs everything, waits, and checks each promise. The seed determines
+// the tasks, the faults and their order: batches of tasks, and a fault with the second half of
+// each batch.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	if *chaosRuns == 0 {
@@ -35,7 +35,7 @@ func TestChaos(t *testing.T) {
 		seed = uint64(time.Now().Unix())
 	}
 	for i := range *chaosRuns {
-		t.Run(fmt.Sprint("seed ", seed+uint64(i)), func(t *testing.T) { chaosRun(t, seed+uint64(i), false) }) // one after the other
+		t.Run(fmt.Sprint("seed ", seed+uint64(i)), func(t *testing.T) { chaosRun(t, seed+uint64(i), false) }) // not parallel
 	}
 }
 
@@ -49,9 +49,9 @@ func chaosRun(t *testing.T, seed uint64, short bool) {
 	c.check()
 }
 
-// TestChaosWithoutWakes is a run in which no wake is ever due (D2). It has to leave
-// tasks that do not end, or TestChaos could not fail. Once wakes are due again, all is
-// as it must be.
+// TestChaosWithoutWakes is a run in which no wake is ever due (D2). Some tasks must not end in
+// it, because otherwise TestChaos could not fail. Once wakes are due again, all tasks must end
+// well.
 func TestChaosWithoutWakes(t *testing.T) {
 	if *chaosRuns == 0 {
 		t.Skip("takes minutes: make chaos")
@@ -73,13 +73,13 @@ func TestChaosWithoutWakes(t *testing.T) {
 	c.check()
 }
 
-// quietPatience is how long nothing may change in a healthy installation before the
-// tasks that are open count as lost. It is longer than the pauses between lookups (D6),
-// but the last, and than the lease of a step: after a lapse a row may say that an activity
-// has begun whose run has completed since, and the wake comes ten minutes after (D2).
+// quietPatience is how long nothing may change in a repaired installation before the open tasks
+// count as lost. It is longer than all pauses between lookups but the last (D6), and than the
+// lease of a step. The lease matters after a lapse: a row may name an activity whose run has
+// completed since, and its wake comes ten minutes later (D2).
 const quietPatience = 12 * time.Minute
 
-// chaos is one run.
+// chaos is one run of the test.
 type chaos struct {
 	*world
 	short  bool
@@ -87,17 +87,17 @@ type chaos struct {
 	users  []*chain
 	faults []fault
 	masks  map[*chain]string
-	group  sync.WaitGroup // of clients that follow their tasks
+	group  sync.WaitGroup // clients that work on with their tasks
 
-	gate   sync.RWMutex // held by each call of a client, and by a lapse for as long as it lasts
+	gate   sync.RWMutex // read-locked by each client's call, locked during a lapse
 	lapses []span       // of the database
 
 	mu      sync.Mutex
 	asked   []asked
-	decided map[string]bool // tasks that the operator has failed
+	decided map[string]bool // tasks that the operator has made fail
 }
 
-// asked is a submit that was acknowledged, to be repeated.
+// asked is an acknowledged submit, which the test repeats later.
 type asked struct {
 	user *chain
 	task *task
@@ -106,21 +106,21 @@ type asked struct {
 	key  string
 }
 
-// span is a time that began and ended.
+// span is a period of time.
 type span struct{ from, to time.Time }
 
-// fault is what happens to a part of the installation for a while.
+// fault is a fault of one part of the installation for a while.
 type fault struct {
-	what  string // kill, stop, lapse, a trouble of a link, or a mood of a vendor
+	what  string // kill, stop, lapse, a trouble of a link, or an outage mode of a vendor
 	who   string
-	to    string // of a link
+	to    string // far end of a link
 	holds time.Duration
 }
 
 const (
 	faultKill  = "kill -9"
 	faultStop  = "SIGSTOP"
-	faultLapse = "lapse" // the database forgets what it committed while the fault lasted
+	faultLapse = "lapse" // the database loses the commits of that time
 )
 
 func (f fault) String() string {
@@ -137,7 +137,7 @@ func newChaos(t *testing.T, seed uint64, short bool) *chaos {
 			channels, _ := settings["channels"].([]map[string]any)
 			for _, c := range channels {
 				if c["provider"] == "kling" {
-					c["concurrency"] = 8 // so that some wait for slots
+					c["concurrency"] = 8 // so that some tasks wait for slots
 				}
 			}
 		},
@@ -145,7 +145,7 @@ func newChaos(t *testing.T, seed uint64, short bool) *chaos {
 	c := &chaos{
 		world: w, short: short, random: rand.New(rand.NewPCG(seed, seed)), masks: map[*chain]string{}, decided: map[string]bool{},
 	}
-	for _, fails := range []int{0, 2, 0, 1000} { // deliveries that fail, of each account
+	for _, fails := range []int{0, 2, 0, 1000} { // number of deliveries that fail first, for each account
 		u := w.user(t)
 		u.hooks.first = fails
 		c.users = append(c.users, u)
@@ -155,7 +155,7 @@ func newChaos(t *testing.T, seed uint64, short bool) *chaos {
 	return c
 }
 
-// plan is the list of faults: each kind of them before any comes again.
+// plan returns the list of faults. Each kind of fault occurs before any kind occurs again.
 func (c *chaos) plan() []fault {
 	var kills, stops, troubles, moods []fault
 	processes := c.links.processes()
@@ -177,8 +177,8 @@ func (c *chaos) plan() []fault {
 	for _, kind := range kinds {
 		c.random.Shuffle(len(kind), func(i, j int) { kind[i], kind[j] = kind[j], kind[i] })
 	}
-	// What takes longest to notice comes in every run: an API process acknowledges
-	// tasks, and forgets them before Temporal is back.
+	// Every run has the fault that takes longest to notice: an API process acknowledges tasks,
+	// and is killed before Temporal is back.
 	plan := []fault{{what: faultKill, who: toTemporal, holds: 9 * time.Second}}
 	for i := 0; len(plan) < c.size(8, 30); i++ {
 		kind := kinds[i%len(kinds)]
@@ -189,8 +189,8 @@ func (c *chaos) plan() []fault {
 	if c.short {
 		return plan
 	}
-	// Every long run has a lapse of the database, and an absence that is longer than any
-	// pause of a retry.
+	// Every long run has a lapse of the database, and an absence that is longer than any pause
+	// before a retry.
 	for _, f := range []fault{
 		{what: faultLapse, who: toPostgres, holds: time.Duration(3+c.random.IntN(8)) * time.Second},
 		{what: faultKill, who: toPostgres, holds: time.Duration(80+c.random.IntN(100)) * time.Second},
@@ -200,7 +200,7 @@ func (c *chaos) plan() []fault {
 	return plan
 }
 
-// size is a number of a short run, or of a long one.
+// size returns a number that depends on the length of the run.
 func (c *chaos) size(short, long int) int {
 	if c.short {
 		return short
@@ -208,7 +208,7 @@ func (c *chaos) size(short, long int) int {
 	return long
 }
 
-// play submits everything, a batch a fault, and leaves an installation that is whole.
+// play submits a batch of tasks for each fault, and leaves an installation without faults.
 func (c *chaos) play() {
 	c.t.Helper()
 	began := time.Now()
@@ -224,7 +224,7 @@ func (c *chaos) play() {
 		heal := c.strike(f)
 		rest.Go(func() { c.submitAll(orders[batch/2:]) })
 		for until := time.Now().Add(f.holds); time.Now().Before(until); {
-			time.Sleep(min(time.Until(until), 500*time.Millisecond)) // what is tested is that this passes
+			time.Sleep(min(time.Until(until), 500*time.Millisecond)) // the fault must last this long
 			c.revive(f.who)
 		}
 		heal()
@@ -243,7 +243,7 @@ func (c *chaos) play() {
 	c.t.Logf("%5.1fs: healed", time.Since(began).Seconds())
 }
 
-// services are the processes but for PostgreSQL, by their names.
+// services returns the processes except PostgreSQL, by name.
 func (c *chaos) services() map[string]*service {
 	all := map[string]*service{toTemporal: c.temporal, toS3: c.s3Server}
 	for _, s := range slices.Concat(c.apis, c.workers) {
@@ -252,7 +252,7 @@ func (c *chaos) services() map[string]*service {
 	return all
 }
 
-// strike begins a fault; the function that it returns ends it.
+// strike starts a fault. heal ends it.
 func (c *chaos) strike(f fault) (heal func()) {
 	c.t.Helper()
 	s := c.services()[f.who]
@@ -279,9 +279,9 @@ func (c *chaos) strike(f fault) (heal func()) {
 	}
 }
 
-// lapse has the database forget what it commits until the function that it returns is
-// called. Clients get no answer meanwhile, so the database forgets nothing that a client
-// knows, and each promise holds. Vendors, receivers of callbacks, Temporal and the bucket go on.
+// lapse makes the database lose its commits from now until heal is called. Clients get no answer
+// in that time, so the database loses nothing that a client knows, and every promise still
+// holds. Vendors, receivers of callbacks, Temporal and the bucket continue.
 func (c *chaos) lapse() (heal func()) {
 	c.t.Helper()
 	c.gate.Lock()
@@ -293,7 +293,7 @@ func (c *chaos) lapse() (heal func()) {
 	}
 }
 
-// mood is how a vendor answers from now on.
+// mood sets the outage mode of a vendor.
 func (c *chaos) mood(provider, mode string) {
 	c.t.Helper()
 	a, err := request{
@@ -305,8 +305,8 @@ func (c *chaos) mood(provider, mode string) {
 	}
 }
 
-// revive starts what has ended, as whoever runs an installation does, but not what a
-// fault keeps down.
+// revive restarts processes that have ended, as an installation's supervisor does, except the
+// one that a fault keeps down.
 func (c *chaos) revive(down string) {
 	c.t.Helper()
 	for name, s := range c.services() {
@@ -318,17 +318,17 @@ func (c *chaos) revive(down string) {
 	}
 }
 
-// order is what a client asks for, and does with it.
+// order is a client's request and its further steps.
 type order struct {
 	asked
 	api    int
-	again  bool // at the other API process too, at the same time
+	again  bool // also sent to the other API process at the same time
 	cancel bool
-	then   func(*chaos, asked) // what the client does when that is acknowledged
+	then   func(*chaos, asked) // next step of the client after the acknowledgement
 }
 
-// kinds of orders. What a task must become says its want; either: what happens to it
-// depends on the faults, as its vendor cannot be asked for a job by our id.
+// chaosKinds are the kinds of orders. Each sets the expected end of its task. "either" means
+// that the end depends on the faults, because the vendor cannot look a job up by our id.
 var chaosKinds = []struct {
 	name  string
 	make  func(*chaos, *order)
@@ -377,10 +377,10 @@ var chaosKinds = []struct {
 	}, 1},
 }
 
-// order is the ith of the nth batch.
+// order returns the ith order of the nth batch.
 func (c *chaos) order(n, i int) order {
 	users := c.users
-	if c.short || n > 2 { // the account whose receiver takes nothing: minutes until that is given up
+	if c.short || n > 2 { // leave out the account whose receiver accepts nothing: its callbacks take minutes to be abandoned
 		users = users[:len(users)-1]
 	}
 	o := order{api: c.random.IntN(2), again: c.random.IntN(4) == 0}
@@ -400,7 +400,7 @@ func (c *chaos) order(n, i int) order {
 	return o
 }
 
-// film makes it an order of a video or an image.
+// film makes o an order of a video or an image.
 func (c *chaos) film(o *order, model, directive string) {
 	r, t := o.user.request(job{model: model, directive: directive})
 	if model != alpha {
@@ -410,7 +410,7 @@ func (c *chaos) film(o *order, model, directive string) {
 	o.body, _ = r.body.(map[string]any)
 }
 
-// words makes it an order of music or art, whose words are in that field.
+// words makes o an order of music or art, with the reference in field.
 func (c *chaos) words(o *order, s step, field string) {
 	ref := "ref" + randomText(20)
 	o.task = &task{ref: ref, model: s.path, hook: true, want: "either", maxJobs: 1, files: s.files, objects: s.objects, price: s.price}
@@ -419,7 +419,7 @@ func (c *chaos) words(o *order, s step, field string) {
 	o.body[field] = fmt.Sprint(o.body[field], " ", ref)
 }
 
-// submitAll sends the orders, each by a client of its own.
+// submitAll sends each order by a client of its own.
 func (c *chaos) submitAll(orders []order) {
 	var group sync.WaitGroup
 	for _, o := range orders {
@@ -428,8 +428,8 @@ func (c *chaos) submitAll(orders []order) {
 	group.Wait()
 }
 
-// submitOne sends one order until it is acknowledged. What follows of it goes on after
-// this has returned.
+// submitOne sends an order until it is acknowledged. The order's further steps continue after
+// submitOne has returned.
 func (c *chaos) submitOne(o order) {
 	ids := make([]string, 2)
 	var both sync.WaitGroup
@@ -461,8 +461,8 @@ func (c *chaos) submitOne(o order) {
 	}
 }
 
-// say makes a call until it is answered by somebody who can: a client that is told that
-// the service is not there, or is told nothing, says the same again.
+// say makes a call until it is answered. It repeats calls that get no answer, or the answer that
+// the service is unavailable.
 func (c *chaos) say(u *chain, api int, method, path string, body any, key string) (a answer) {
 	err := until(c.t.Context(), quietPatience, func() (err error) {
 		r := request{method: method, url: c.apiURLs[api%len(c.apiURLs)] + "/v1" + path, key: u.key, body: body}
@@ -495,8 +495,8 @@ func (c *chaos) look(u *chain, id string) (o object) {
 	return wrapped.Data
 }
 
-// callOff cancels a task. What was answered with 202 holds (D13). If an answer was
-// lost, the one after it may tell that the task has been cancelled.
+// callOff cancels a task. An answer of 202 must hold (D13). If that answer is lost, the next one
+// may report that the task is already cancelled.
 func (c *chaos) callOff(o asked) {
 	want := "cancelled"
 	if a := c.say(o.user, 1, http.MethodPost, "/tasks/"+o.task.id+"/cancel", nil, ""); a.status == http.StatusConflict {
@@ -511,7 +511,7 @@ func (c *chaos) callOff(o asked) {
 	o.task.want, o.task.minJobs = want, 0
 }
 
-// end waits until the task has ended, and returns its status.
+// end waits until the task has ended and returns its status.
 func (c *chaos) end(o asked) (status string) {
 	err := until(c.t.Context(), 2*quietPatience, func() error {
 		seen := c.look(o.user, o.task.id)
@@ -521,12 +521,12 @@ func (c *chaos) end(o asked) (status string) {
 		return nil
 	})
 	if err != nil {
-		c.t.Logf("%s does not end: %v", o.task.id, err) // which awaitQuiet reports
+		c.t.Logf("%s does not end: %v", o.task.id, err) // awaitQuiet reports the failure
 	}
 	return status
 }
 
-// follow submits what works on a task.
+// follow submits a step that works on a task.
 func (c *chaos) follow(o asked, s step, key string) asked {
 	next := o
 	next.task = &task{model: s.path, hook: true, want: "either", maxJobs: 1, files: s.files, objects: s.objects, price: s.price}
@@ -536,8 +536,8 @@ func (c *chaos) follow(o asked, s step, key string) asked {
 	return next
 }
 
-// filmOf submits a video of an image that has yet to be made. If that has ended without
-// its file by then, the submit is refused.
+// filmOf submits a video of an image that is not yet made. If the image's task has ended without
+// a file, the submit is refused.
 func (c *chaos) filmOf(o asked) {
 	body := map[string]any{"model": "beta-q3", "prompt": "it sails away", "image_urls": []any{"/v1/tasks/" + o.task.id + "/files/1"}}
 	film := step{path: "/videos/generations", price: "0.5", body: body}
@@ -549,11 +549,11 @@ func (c *chaos) filmOf(o asked) {
 		}
 		return
 	}
-	c.follow(o, film, key).task.source = o.task // the same submit again
+	c.follow(o, film, key).task.source = o.task // repeats the same submit
 }
 
-// repaint goes on from four pictures: one of them is enlarged, and a part of it painted
-// anew, with a mask that comes by a modal call, or does not come.
+// repaint goes on from four pictures. It enlarges one and repaints a part of it. If given is
+// set, it sends the mask in a modal call. Otherwise the mask never comes.
 func (c *chaos) repaint(o asked, given bool) {
 	if c.end(o) != "completed" {
 		return

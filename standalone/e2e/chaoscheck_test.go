@@ -15,7 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// all are the tasks of all users that were acknowledged.
+// all returns the acknowledged tasks of all users.
 func (c *chaos) all() (all []*task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,10 +25,10 @@ func (c *chaos) all() (all []*task) {
 	return all
 }
 
-// awaitQuiet waits until each task has ended, its callback too, and each client is done.
-// It returns the tasks that are open after nothing has changed for as long as patience.
-// Meanwhile an operator fails what is parked with a submission of which nobody can ask
-// its vendor: that is what the runbook says.
+// awaitQuiet waits until each task and its callback have ended and each client is done. If
+// nothing changes for as long as patience, it returns the open tasks. Meanwhile it plays the
+// operator of the runbook, who makes tasks fail that are parked with a submission that their
+// vendor cannot look up.
 func (c *chaos) awaitQuiet(patience time.Duration) (left []string) {
 	c.t.Helper()
 	done := make(chan struct{})
@@ -73,8 +73,8 @@ func (c *chaos) awaitQuiet(patience time.Duration) (left []string) {
 	return left
 }
 
-// operate fails tasks that are parked with an unknown submission. A job of Kling's is
-// looked up.
+// operate makes tasks fail that are parked with an unknown submission. Jobs of Kling are looked
+// up, so their tasks are left alone.
 func (c *chaos) operate() {
 	parked, err := c.column(`SELECT id FROM tasks WHERE wait_reason = 'provider_submission_unknown' AND status IN ('pending', 'processing')
 		AND NOT EXISTS (SELECT 1 FROM attempts WHERE task_id = id AND state = 'unknown' AND provider = 'kling')`)
@@ -94,7 +94,7 @@ func (c *chaos) operate() {
 	}
 }
 
-// check asks for every promise.
+// check checks every promise.
 func (c *chaos) check() {
 	c.t.Helper()
 	c.checkAcknowledged()
@@ -109,7 +109,7 @@ func (c *chaos) check() {
 				failed[o.Error.Code]++
 			}
 			if (t.want == "" || t.want == "failed") && slices.ContainsFunc(attempts[t.id], func(a attempt) bool { return a.provider != "kling" }) {
-				t.want, t.code = "either", "" // the second vendor cannot be asked for a job whose answer was lost
+				t.want, t.code = "either", "" // this vendor cannot look up a job whose answer was lost
 			}
 			if o.Status == "failed" && o.Error.Code == "source_failed" {
 				if t.source == nil || u.ends[t.source.id].Status == "completed" {
@@ -132,8 +132,8 @@ func (c *chaos) check() {
 	c.checkStops()
 }
 
-// checkAcknowledged holds the rows against what clients were told, and repeats each
-// submit: one key, one task.
+// checkAcknowledged compares the rows with the acknowledgements, and repeats each submit: a
+// repeated key must return the same task.
 func (c *chaos) checkAcknowledged() {
 	c.t.Helper()
 	var told []string
@@ -156,7 +156,7 @@ func (c *chaos) checkAcknowledged() {
 	}
 }
 
-// attempt is a row of that table.
+// attempt is a row of the table attempts.
 type attempt struct {
 	n                    int
 	provider, state, job string
@@ -164,7 +164,7 @@ type attempt struct {
 	givenUp              bool // by an operator
 }
 
-// attempts are all, by their tasks, in order.
+// attempts returns all attempts in order, by task.
 func (c *chaos) attempts() map[string][]attempt {
 	c.t.Helper()
 	rows, err := c.column(`SELECT json_build_array(task_id, n, provider, state, job_id,
@@ -187,9 +187,9 @@ func (c *chaos) attempts() map[string][]attempt {
 	return all
 }
 
-// checkVendorJobs holds the vendors' journal against the attempts. A task has at most one
-// job, unless the attempts before the last prove why there is another. A job is of a task
-// that was acknowledged.
+// checkVendorJobs compares the vendors' journal with the attempts. A task may have one job. It
+// may have another only if the earlier attempts prove that this is right. Each job must belong
+// to an acknowledged task.
 func (c *chaos) checkVendorJobs(attempts map[string][]attempt) {
 	c.t.Helper()
 	a, err := c.file(c.sandbox + "/_sandbox/jobs")
@@ -231,8 +231,8 @@ func (c *chaos) checkVendorJobs(attempts map[string][]attempt) {
 				owner = t.id
 			}
 		}
-		// What nobody knows the id of goes by its words. A picture that is made of another
-		// has the words of that one.
+		// A job whose id is not in our rows is found by its prompt. A picture made from another
+		// one has that one's prompt.
 		for _, t := range all {
 			if owner == "" && t.ref != "" && strings.Contains(j.Prompt, t.ref) &&
 				slices.ContainsFunc(attempts[t.id], func(a attempt) bool { return a.provider == j.Provider && a.job == "" }) {
@@ -244,7 +244,7 @@ func (c *chaos) checkVendorJobs(attempts map[string][]attempt) {
 		}
 		jobs[owner] = append(jobs[owner], j.vendorJob)
 	}
-	silent := map[string]int{} // attempts that may have a job whose id nobody knows
+	silent := map[string]int{} // attempts that may have a job with an unknown id
 	for _, t := range all {
 		tries := attempts[t.id]
 		for i, a := range tries {
@@ -271,21 +271,21 @@ func (c *chaos) checkVendorJobs(attempts map[string][]attempt) {
 	}
 	for provider, n := range strays {
 		if n > silent[provider] {
-			c.t.Errorf("%s has %d jobs of no task, and answers to %d attempts were lost", provider, n, silent[provider])
+			c.t.Errorf("%s has %d jobs without a task, and answers to %d attempts were lost", provider, n, silent[provider])
 		}
 	}
 }
 
-// late is how long after a lapse callbacks may still come that began before.
+// late is how long after a lapse the callbacks that began before may still arrive.
 const late = 15 * time.Second
 
-// forgotten reports that the delivery came while the database lapsed.
+// forgotten reports whether the delivery arrived while the database lapsed.
 func (c *chaos) forgotten(a arrival) bool {
 	return slices.ContainsFunc(c.lapses, func(s span) bool { return a.at.After(s.from) && a.at.Before(s.to.Add(late)) })
 }
 
-// checkCallbacks: what has ended is delivered, with the same bytes and a signature that
-// holds, or was given up after four attempts. A cancelled task calls nobody.
+// checkCallbacks checks that each end was delivered, with a valid signature and the same bytes
+// each time, or was abandoned after four attempts. A cancelled task has no callback.
 func (c *chaos) checkCallbacks(u *chain) {
 	c.t.Helper()
 	came := u.hooks.all()
@@ -328,8 +328,8 @@ func (c *chaos) checkCallbacks(u *chain) {
 	}
 }
 
-// checkNothingLeft looks for rows that only open tasks have. A job that was not stopped
-// is polled for until its end.
+// checkNothingLeft checks that there are no rows that only open tasks have. Jobs that the vendor
+// does not stop are polled until their end.
 func (w *world) checkNothingLeft() {
 	w.t.Helper()
 	eventually(w.t, recoverTime, "nothing is left over", func() error {
@@ -343,9 +343,9 @@ func (w *world) checkNothingLeft() {
 	})
 }
 
-// checkObjects lists the bucket: it has exactly what rows name, and the users' uploads,
-// once what was left behind is swept. A database that has forgotten a copy (lapsed) knows
-// of its files no more: they are swept an hour after the end of their task (D13).
+// checkObjects compares the bucket with the rows and the users' uploads, once leftovers have
+// been swept. A database that has lost a copy in a lapse (lapsed) does not know the copy's
+// files. They are swept an hour after the end of their task (D13).
 func (w *world) checkObjects(users []*chain, lapsed bool) {
 	w.t.Helper()
 	store := w.bucket()
@@ -401,7 +401,7 @@ func (w *world) checkObjects(users []*chain, lapsed bool) {
 	})
 }
 
-// checkStops ends our processes: each goes, and leaves none behind.
+// checkStops stops our processes. Each must exit, and leave no process behind.
 func (c *chaos) checkStops() {
 	c.t.Helper()
 	for _, s := range slices.Concat(c.apis, c.workers) {

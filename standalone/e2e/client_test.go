@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// task is one that a client was told of, and what is to become of it.
+// task is an acknowledged task and its expected end.
 type task struct {
 	id    string
-	ref   string // in its prompt, by which the sandbox knows the job; empty: it has no words of its own
+	ref   string // reference in its prompt, by which the sandbox finds the job; empty: no prompt of its own
 	model string
 	hook  bool
 
-	source *task // whose file it takes
+	source *task // the task whose file is its input
 
 	want    string // status; empty: completed; either: completed or failed
 	code    string // of the failure
 	minJobs int    // at the vendor
 	maxJobs int
-	again   bool // sent a second time, since the first provably made no job
+	again   bool // submitted a second time, because the first submit provably created no job
 
-	files   int    // of a result; 0: one; below that: none
-	objects int    // in the bucket; 0: as many as files
-	left    int    // of them when it did not complete, for housekeeping
-	price   string // when completed; empty: that of the model's least
+	files   int    // number of its results; 0: one; negative: none
+	objects int    // number of its objects in the bucket; 0: same as files
+	left    int    // number of objects if it did not complete, until housekeeping
+	price   string // when completed; empty: the model's lowest price
 }
 
-// object is a task as the API shows it.
+// object is a task as the API returns it.
 type object struct {
 	ID              string      `json:"id"`
 	Status          string      `json:"status"`
@@ -73,7 +73,7 @@ func (o object) items() []item {
 	return slices.Concat(o.Result.Videos, o.Result.Images, o.Result.Audios)
 }
 
-// answer is what a call got.
+// answer is the answer to a call.
 type answer struct {
 	status int
 	header http.Header
@@ -94,7 +94,7 @@ type request struct {
 	header           map[string]string
 }
 
-// do sends it. An error means that there was no whole answer.
+// do sends the request. An error means that the answer is missing or incomplete.
 func (r request) do(ctx context.Context) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -148,10 +148,10 @@ func (w *world) admin(method, path string, body, v any) {
 	}
 }
 
-// granted is what the world's account was given, in the currency.
+// granted is the balance given to the world's account, in the currency.
 const granted = "1000"
 
-// openAccount makes the account that the tests' tasks are charged to.
+// openAccount creates the account that pays for the tests' tasks.
 func (w *world) openAccount() {
 	w.t.Helper()
 	var account struct {
@@ -184,14 +184,14 @@ const (
 
 	epsilonFast = "epsilon3.1-fast-official"
 
-	flux = "flux-schnell" // of examples/models, as the next one
+	flux = "flux-schnell" // this model and the next are from examples/models
 	ltx  = "ltx-2.3"
 )
 
-// images are the models that a synchronous vendor makes.
+// images holds the models whose vendors make images synchronously.
 var images = map[string]bool{theta: true, zeta: true}
 
-// needed are the fields that a model wants beside a prompt.
+// needed returns the fields that a model requires besides a prompt.
 func (w *world) needed(model string) map[string]any {
 	if model == beta {
 		return map[string]any{"image_urls": []string{w.media.url(goodImage)}}
@@ -199,18 +199,18 @@ func (w *world) needed(model string) map[string]any {
 	return nil
 }
 
-// job is what a client asks for.
+// job is a client's request for a task.
 type job struct {
 	model     string
-	directive string // as in "duration=3s"
+	directive string // such as "duration=3s"
 	fields    map[string]any
 	noHook    bool
 	idemKey   string
 	header    map[string]string
-	api       int // which of the API processes
+	api       int // index of the API process
 }
 
-// request makes the call, and the task that it will be.
+// request returns the call for a job and the task that it will create.
 func (w *world) request(j job) (request, *task) {
 	t := &task{ref: "ref" + randomText(20), model: j.model, hook: !j.noHook, minJobs: 1, maxJobs: 1}
 	prompt := "a lighthouse at dawn " + t.ref
@@ -235,7 +235,7 @@ func (w *world) request(j job) (request, *task) {
 	return r, t
 }
 
-// taskID reads an acknowledgement.
+// taskID returns the task id in an acknowledgement.
 func taskID(a answer) (string, error) {
 	var ack struct {
 		Data []struct {
@@ -252,7 +252,7 @@ func taskID(a answer) (string, error) {
 	return ack.Data[0].TaskID, nil
 }
 
-// submit sends a job and takes note of the task.
+// submit submits a job and records the task.
 func (w *world) submit(j job) *task {
 	w.t.Helper()
 	r, t := w.request(j)
@@ -267,7 +267,7 @@ func (w *world) submit(j job) *task {
 	return t
 }
 
-// read asks for a task once.
+// read reads a task once.
 func (w *world) read(id string) (object, error) {
 	var wrapped struct {
 		Data object `json:"data"`
@@ -279,7 +279,7 @@ func (w *world) read(id string) (object, error) {
 	return wrapped.Data, err
 }
 
-// await asks until the task is as wanted.
+// await polls the task until ok returns true.
 func (w *world) await(t *task, limit time.Duration, what string, ok func(object) bool) object {
 	w.t.Helper()
 	var last object
@@ -307,7 +307,7 @@ func (w *world) awaitProcessing(t *task) {
 	w.await(t, 60*time.Second, "is processing", func(o object) bool { return o.Status == "processing" })
 }
 
-// cancel asks for the task's end.
+// cancel cancels the task.
 func (w *world) cancel(t *task) {
 	w.t.Helper()
 	a, err := request{method: http.MethodPost, url: w.apiURLs[0] + "/v1/tasks/" + t.id + "/cancel", key: w.key}.do(w.t.Context())
@@ -319,7 +319,7 @@ func (w *world) cancel(t *task) {
 	}
 }
 
-// vendorJob is a job as the sandbox knows it.
+// vendorJob is a job as the sandbox shows it.
 type vendorJob struct {
 	ID         string `json:"id"`
 	Provider   string `json:"provider"`
@@ -333,7 +333,7 @@ type vendorJob struct {
 	} `json:"calls"`
 }
 
-// jobs are those that the vendor has for the task.
+// jobs returns the vendor's jobs for the task.
 func (w *world) jobs(t *task) ([]vendorJob, error) {
 	a, err := request{method: http.MethodGet, url: w.sandbox + "/_sandbox/jobs?reference=" + t.ref}.do(w.t.Context())
 	if err != nil {
@@ -357,7 +357,7 @@ func (w *world) awaitJob(t *task) {
 	})
 }
 
-// awaitDownload waits until the vendor's file has been asked for.
+// awaitDownload waits until the gateway has requested the vendor's file.
 func (w *world) awaitDownload(t *task) {
 	w.t.Helper()
 	eventually(w.t, 60*time.Second, t.id+" is being copied", func() error {

@@ -14,10 +14,10 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// The clients that integrators have need another address and a key, and nothing else:
-// those of OpenAI, Anthropic and Google, and Vercel's ai. testdata/clients has the paths.
-// Tests of npm's packages run before the parallel ones, which would miss what npm and
-// compilers take of the machine.
+// TestClients checks that clients of other vendors need only another address and a key: those of
+// OpenAI, Anthropic and Google, and Vercel's ai. testdata/clients has the scenarios. Tests with
+// npm packages run before the parallel tests, which would suffer from the load of npm and
+// compilers.
 func TestClients(t *testing.T) {
 	folder := npmtest.Install(t, "clients", filepath.Join("testdata", "clients"))
 	w := newWorld(t, options{shape: standalone})
@@ -28,9 +28,9 @@ func TestClients(t *testing.T) {
 	npmtest.Run(t, folder, nil, nil, "node", "clients.mjs", w.apiURLs[0], w.key, base64.StdEncoding.EncodeToString(cat.Bytes()))
 }
 
-// A client that @hey-api/openapi-ts generates from the served document compiles, submits
-// a video and waits for its end. Those of openapi-typescript and oapi-codegen are tested
-// where the documents show them.
+// TestHeyAPIClient checks that a client that @hey-api/openapi-ts generates from the served
+// document compiles, submits a video and waits for its end. The clients of openapi-typescript
+// and oapi-codegen are tested together with the documents that show them.
 func TestHeyAPIClient(t *testing.T) {
 	folder := npmtest.Install(t, "heyapi", filepath.Join("testdata", "heyapi"))
 	w := newWorld(t, options{shape: standalone})

@@ -16,15 +16,15 @@ import (
 	"github.com/mediagate/mediagate/internal/signin/issuertest"
 )
 
-// browsing is a program of Node that drives a browser, see testdata/console.
+// browsing is a Node program that drives a browser; see testdata/console.
 type browsing struct {
 	w       *world
 	folder  string
 	browser string
-	does    map[string]func(with json.RawMessage) (any, error) // what it may ask of the test
+	does    map[string]func(with json.RawMessage) (any, error) // functions that the program may call in the test
 }
 
-// run plays one scenario to its end. While it lasts the program asks by lines of JSON.
+// run runs one scenario to its end. The program calls functions of the test by lines of JSON.
 func (b browsing) run(t *testing.T, scenario string, with map[string]any) {
 	t.Helper()
 	args, err := json.Marshal(with)
@@ -55,7 +55,7 @@ func (b browsing) run(t *testing.T, scenario string, with map[string]any) {
 	}
 }
 
-// answer does what the program asks, until it asks no more.
+// answer executes the program's calls until there are no more.
 func (b browsing) answer(asked io.Reader, answers io.WriteCloser) error {
 	defer answers.Close()
 	lines := bufio.NewScanner(asked)
@@ -70,7 +70,7 @@ func (b browsing) answer(asked io.Reader, answers io.WriteCloser) error {
 		}
 		do := b.does[order.Ask]
 		if do == nil {
-			return fmt.Errorf("nobody does %q", order.Ask)
+			return fmt.Errorf("the test has no function %q", order.Ask)
 		}
 		answer, err := do(order.With)
 		if err != nil {
@@ -83,7 +83,7 @@ func (b browsing) answer(asked io.Reader, answers io.WriteCloser) error {
 	return lines.Err()
 }
 
-// pictureFolder is the folder for pictures of each page, "" where nobody wants them.
+// pictureFolder returns the folder for screenshots of each page, or "" if none are wanted.
 func pictureFolder(t *testing.T) string {
 	t.Helper()
 	folder := os.Getenv("MEDIAGATE_PICTURES")
@@ -91,12 +91,12 @@ func pictureFolder(t *testing.T) string {
 		return ""
 	}
 	if !filepath.IsAbs(folder) {
-		t.Fatalf("MEDIAGATE_PICTURES is %q, no absolute path", folder)
+		t.Fatalf("MEDIAGATE_PICTURES is %q, which is not an absolute path", folder)
 	}
 	return folder
 }
 
-// newKey makes a key of an account, as the operator.
+// newKey creates a key of an account, as the operator.
 func (w *world) newKey(account string, settings map[string]any) (id, key string) {
 	w.t.Helper()
 	var made struct {
@@ -107,7 +107,8 @@ func (w *world) newKey(account string, settings map[string]any) (id, key string)
 	return made.ID, made.Key
 }
 
-// oidcSettings are those of a sign-in by OpenID Connect, with a group for each role.
+// oidcSettings returns the settings of a sign-in with OpenID Connect, with a group for each
+// role.
 func oidcSettings(t *testing.T, issuer *issuertest.Issuer) map[string]any {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -120,11 +121,11 @@ func oidcSettings(t *testing.T, issuer *issuertest.Issuer) map[string]any {
 	}
 }
 
-// What people do in the console, each path from its beginning in a browser, on the
-// running product. testdata/console has the paths.
+// TestConsole runs the scenarios of testdata/console: the tasks of users in the console, each
+// from the beginning in a browser, on the running product.
 //
-// A browser that is held to axe-core's rules takes a processor for minutes: two of them have
-// the machine to themselves, before the tests that are many at a time.
+// A browser with axe-core's checks needs a processor for minutes. So two browsers have the
+// machine to themselves, before the parallel tests.
 func TestConsole(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("CI") == "" {
@@ -140,12 +141,11 @@ func TestConsole(t *testing.T) {
 	_, otherKey := w.newKey(other.ID, map[string]any{"name": "other", "unlimited": true})
 	_, reader := w.newKey(w.account, map[string]any{"name": "reader", "unlimited": true, "scopes": []string{"read"}})
 
-	// A task that waits for an operator. It takes a minute to park, while other scenarios are
-	// played.
+	// A task that waits for an operator. It takes a minute to park, during other scenarios.
 	parked := w.user(t).submitUnanswered()
 
 	b := browsing{w: w, folder: folder, browser: browser, does: map[string]func(json.RawMessage) (any, error){
-		// A key of the account, for the scenario that ends it.
+		// A key of the account, for the scenario that revokes it.
 		"key": func(with json.RawMessage) (any, error) {
 			var settings map[string]any
 			if err := json.Unmarshal(with, &settings); err != nil {
@@ -173,7 +173,7 @@ func TestConsole(t *testing.T) {
 			w.admin(http.MethodPatch, "/keys/"+id, map[string]any{"scopes": []string{"generate"}}, &struct{}{})
 			return true, nil
 		},
-		// Whom the identity provider signs in from now on.
+		// Sets the person whom the identity provider signs in from now on.
 		"person": func(with json.RawMessage) (any, error) {
 			var claims map[string]any
 			if err := json.Unmarshal(with, &claims); err != nil {
@@ -196,7 +196,7 @@ func TestConsole(t *testing.T) {
 			w.apis[0].start(t)
 			return true, nil
 		},
-		// The links with which the standalone's banner signs in.
+		// The sign-in links of the standalone program's banner.
 		"links": func(json.RawMessage) (any, error) {
 			log, err := os.ReadFile(w.apis[0].logFile())
 			if err != nil {

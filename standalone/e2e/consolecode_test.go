@@ -14,8 +14,9 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// What the console shows as code ends with the file, in each language, and shows what is
-// refused. The scenario reads each program from the page, and has it run here.
+// TestConsoleCode checks the code that the console shows, in each language: it ends with the
+// file, and prints the error of a refused request. The scenario reads each program from the page
+// and has it run here.
 func TestConsoleCode(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("CI") == "" {
@@ -41,8 +42,8 @@ func TestConsoleCode(t *testing.T) {
 	b.run(t, "code", map[string]any{"key": w.key})
 }
 
-// typescriptClient builds our client's package and returns its folder. Programs below it
-// may import it by its name.
+// typescriptClient builds the package of our TypeScript client and returns its folder. Programs
+// below the folder can import the package by its name.
 func typescriptClient(t *testing.T, root string) string {
 	t.Helper()
 	pkg := npmtest.InstallPackage(t, filepath.Join(root, "client", "typescript"))
@@ -55,21 +56,21 @@ func typescriptClient(t *testing.T, root string) string {
 type shownCode struct {
 	Language string `json:"language"`
 	Code     string `json:"code"`
-	Key      string `json:"key"` // instead of the one that works
+	Key      string `json:"key"` // used instead of the valid key
 	folder   string
 }
 
-// codeResult is what came of a program.
+// codeResult is the result of a program.
 type codeResult struct {
 	Code   int    `json:"code"`
 	Output string `json:"output"`
-	Bytes  int64  `json:"bytes"` // of the file that it names; 0 where it names none
+	Bytes  int64  `json:"bytes"` // size of the file that it names; 0: it names none
 }
 
-// codeRunner runs programs by the tools of their language.
+// codeRunner runs programs with the tools of their languages.
 type codeRunner struct {
 	root, key string
-	pkg       func() string // the folder of our client in TypeScript
+	pkg       func() string // folder of our TypeScript client
 }
 
 var savedFile = regexp.MustCompile(`(task_[0-9A-HJKMNP-TV-Z]{26}-1|speech)\.\w+`)
@@ -105,8 +106,8 @@ func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
 	return result, nil
 }
 
-// prepare writes the program to its folder, compiles it where its language has that, and
-// returns the command that runs it.
+// prepare writes the program to its folder, compiles it if its language needs that, and returns
+// the command that runs it.
 func (p codeRunner) prepare(t *testing.T, s shownCode) (args []string, err error) {
 	t.Helper()
 	folder := s.folder
@@ -119,7 +120,7 @@ func (p codeRunner) prepare(t *testing.T, s shownCode) (args []string, err error
 	case "Go", "Go client":
 		name = "main.go"
 	case "TypeScript", "TypeScript client":
-		folder, name = p.pkg(), "program.mts" // where the name of our client's package is known
+		folder, name = p.pkg(), "program.mts" // the folder in which the name of our client's package resolves
 	default:
 		return nil, fmt.Errorf("no tools for %s", s.Language)
 	}
@@ -132,11 +133,11 @@ func (p codeRunner) prepare(t *testing.T, s shownCode) (args []string, err error
 		return []string{"sh", path}, nil
 	case ".py":
 		return []string{"python3", path}, nil
-	case ".go": // it is built within the module, which has our client
+	case ".go": // built within the module, which contains our client
 		binary := filepath.Join(folder, "program")
 		npmtest.Run(t, p.root, nil, nil, "go", "build", "-o", binary, path)
 		return []string{binary}, nil
-	default: // the compiler only takes the types away
+	default: // the compiler only removes the types
 		npmtest.Run(t, folder, nil, nil, "node_modules/.bin/tsc", "--noCheck", "--target", "es2022", "--module", "nodenext", path)
 		return []string{"node", filepath.Join(folder, "program.mjs")}, nil
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/mediagate/mediagate/api/openapitest"
 )
 
-// judge holds what a gateway says against its own OpenAPI document.
+// judge checks a gateway's answers and callbacks against the gateway's own OpenAPI document.
 type judge struct {
 	t        *testing.T
 	contract *openapitest.Contract
 }
 
-// judges are those of the worlds under way, by the host of their APIs.
+// judges holds the judges of the running worlds, by the host of their APIs.
 var judges sync.Map
 
-// judged lets all answers and callbacks of the world be judged.
+// judged has all answers and callbacks of the world checked.
 func (w *world) judged() {
 	w.t.Helper()
 	a, err := request{method: http.MethodGet, url: w.apiURLs[0] + "/openapi.json"}.do(w.t.Context())
@@ -35,11 +35,11 @@ func (w *world) judged() {
 	for _, address := range w.apiURLs {
 		host := strings.TrimPrefix(address, "http://")
 		judges.Store(host, &judge{w.t, contract})
-		w.t.Cleanup(func() { judges.Delete(host) }) // the port may be another world's then
+		w.t.Cleanup(func() { judges.Delete(host) }) // another world may get the port
 	}
 }
 
-// see judges an answer, if it is that of a world's API.
+// see checks an answer if it comes from a world's API.
 func see(r request, a answer) {
 	u, err := url.Parse(r.url)
 	if err != nil {

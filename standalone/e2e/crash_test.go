@@ -11,24 +11,24 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// quickPoints are the failpoints that every run passes, on the standalone.
+// quickPoints are the failpoints of every run, with the standalone program.
 var quickPoints = []string{
 	failpoint.SubmitCommitted, failpoint.VendorAccepted, failpoint.VendorIDStored, failpoint.PollTerminal,
 	failpoint.MirrorHalf, failpoint.SettleCommitted, failpoint.WebhookSent,
 }
 
-// passes says which points a model's path has: a synchronous image is never
-// polled for, only Gemini hands its files over instead of pointing to them, and
-// only Vidu's models bound what clients send.
+// passes reports whether the tasks of a model pass the failpoint. A synchronous image is never
+// polled. Only Gemini hands its files over instead of linking to them. Only Vidu's models have
+// bounds for clients' media.
 func passes(model, point string) bool {
 	switch point {
 	case failpoint.SpeechHeld, failpoint.SpeechBegun, failpoint.SpeechSent: // see TestSpeechOutlivesNoProcess
 		return false
 	case failpoint.TaskErased: // see TestErasureOutlivesTheProcess
 		return false
-	case failpoint.ModalBegun, failpoint.ModalCommitted, failpoint.ModalExpired: // of art, see TestCrashChains
+	case failpoint.ModalBegun, failpoint.ModalCommitted, failpoint.ModalExpired: // only art; see TestCrashChains
 		return false
-	case failpoint.SlotGranted: // of channels with slots, see TestD7SlotsOutliveTheirWorker
+	case failpoint.SlotGranted: // only channels with slots; see TestD7SlotsOutliveTheirWorker
 		return false
 	case failpoint.HandedOver:
 		return model == zeta
@@ -43,16 +43,16 @@ func passes(model, point string) bool {
 	}
 }
 
-// The limits of recovery are sums of timeouts: a dead worker is noticed after
-// 10 to 45 s, and a vendor that cannot have got the call yet is asked twice
-// before it is called again, some 80 s after the first time.
+// The limits of recovery are sums of timeouts. A dead worker is noticed after 10 to 45 s. A
+// vendor that may not have received the call yet is asked for the job twice before the call is
+// repeated, about 80 s after the first call.
 const (
 	crashLimit  = 90 * time.Second
 	recoverTime = 4 * time.Minute
 )
 
-// TestCrashFailpoints kills the process at each point of the path, starts it
-// again, and expects the end as if nothing had happened.
+// TestCrashFailpoints kills the process at each failpoint of the path and starts it again. The
+// end must be the same as without a crash.
 func TestCrashFailpoints(t *testing.T) {
 	t.Parallel()
 	t.Run(standalone, func(t *testing.T) {
@@ -104,9 +104,9 @@ func crash(t *testing.T, shape, model, point string) {
 	w.verify(recoverTime)
 }
 
-// expectEnd is what becomes of a task whose worker dies at the point. A vendor that
-// cannot be asked what it did is sent nothing twice: a task that waits for an answer
-// fails, any other is parked until somebody decides.
+// expectEnd sets the expected end of a task whose worker dies at the point. If the vendor cannot
+// look the job up, the submit is not repeated: a synchronous task fails, and any other task is
+// parked until an operator decides.
 func (w *world) expectEnd(t *task, point string) {
 	w.t.Helper()
 	if t.model == alpha || point != failpoint.IntentStored && point != failpoint.VendorAccepted {
@@ -120,7 +120,7 @@ func (w *world) expectEnd(t *task, point string) {
 		w.decide(t, "fail")
 		return
 	}
-	if t.model == zeta && point == failpoint.VendorAccepted { // it had handed its file over
+	if t.model == zeta && point == failpoint.VendorAccepted { // the vendor had handed over its file
 		t.left = 1
 		eventually(w.t, recoverTime, "what "+t.id+" leaves is to be swept", func() error {
 			due, err := w.column("SELECT id FROM tasks WHERE id = $1 AND sweep_at IS NOT NULL", t.id)
@@ -132,8 +132,8 @@ func (w *world) expectEnd(t *task, point string) {
 	}
 }
 
-// submitAgain is a client whose connection breaks before the acknowledgement:
-// it says the same again and is told of the task that was stored before.
+// submitAgain submits a job over a connection that breaks before the acknowledgement, and
+// repeats the submit. The second answer must be the task that was stored before.
 func (w *world) submitAgain(j job) {
 	w.t.Helper()
 	r, task := w.request(j)

@@ -15,9 +15,9 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// TestEndpointOutlivesTheProcess kills the process after the end of a task is committed and before
-// anything of it is sent. The endpoint of the account is told by the next process: of that end, with
-// a signature of the endpoint's own secret, and of a test.
+// TestEndpointOutlivesTheProcess kills the process after the end of a task is committed and
+// before any of it is sent. The next process sends the account's endpoint that end, signed with
+// the endpoint's own secret, and a test event.
 func TestEndpointOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: standalone, failpoint: failpoint.SettleCommitted})

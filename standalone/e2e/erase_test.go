@@ -17,10 +17,10 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// An erasure that was decided is carried out, though the process dies before it
-// has touched the bucket. What is asked then is asked of the database, of the
-// bucket and of Temporal themselves: nothing has the prompt or a link, and the
-// database no longer the vendor's name of the job, which histories keep.
+// TestErasureOutlivesTheProcess checks that an erasure is completed if the process dies before
+// it has touched the bucket. The test reads the database, the bucket and Temporal directly. None
+// of them may contain the prompt or a link. The database may not contain the vendor's id of the
+// job either, which histories keep.
 func TestErasureOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: standalone, failpoint: failpoint.TaskErased})
@@ -64,7 +64,7 @@ func TestErasureOutlivesTheProcess(t *testing.T) {
 		}
 	}
 
-	// Without a crash the link has ended with the answer.
+	// Without a crash, the link no longer works once the erasure is answered.
 	last := ends[kept.id].items()[0]
 	erase.url = w.apiURLs[0] + "/v1/tasks/" + kept.id
 	if a, err := erase.do(t.Context()); err != nil || a.status != http.StatusNoContent {
@@ -86,8 +86,7 @@ func TestErasureOutlivesTheProcess(t *testing.T) {
 	w.checkWorkflows()
 }
 
-// inDatabase returns the rows of our own tables in which the text stands, of a
-// standalone.
+// inDatabase returns the rows of a standalone's own tables that contain the text.
 func (w *world) inDatabase(text string) (found []string) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.dir, "data", "mediagate.db")+"?mode=ro")
@@ -109,7 +108,7 @@ func (w *world) inDatabase(text string) (found []string) {
 	return found
 }
 
-// rows reads the rows of a query as text.
+// rows returns the rows of a query as text.
 func (w *world) rows(db *sql.DB, query string) (texts []string) {
 	w.t.Helper()
 	rows, err := db.QueryContext(w.t.Context(), query)
@@ -142,8 +141,8 @@ func (w *world) rows(db *sql.DB, query string) (texts []string) {
 	return texts
 }
 
-// notInBucket is an error as long as there is an object of the task, or an upload
-// that nobody finishes.
+// notInBucket returns an error while the bucket has an object of the task or an unfinished
+// upload.
 func (w *world) notInBucket(id string) error {
 	store := w.bucket()
 	objects, err := store.ListObjectsV2(w.t.Context(), &s3.ListObjectsV2Input{Bucket: &w.s3.Bucket})
@@ -167,8 +166,8 @@ func (w *world) notInBucket(id string) error {
 	return nil
 }
 
-// inHistory reports that the text stands in what Temporal keeps of the task: its
-// history, its memo, and what its page shows.
+// inHistory reports whether Temporal's data of the task contains the text: its history, its
+// memo, or its page.
 func (w *world) inHistory(id, text string) bool {
 	w.t.Helper()
 	c := w.dial()
@@ -180,7 +179,7 @@ func (w *world) inHistory(id, text string) bool {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			raw, err := event.Marshal() // payloads are bytes in it, as they were written
+			raw, err := event.Marshal() // contains the payloads as they were written
 			if err != nil {
 				w.t.Fatal(err)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/mediagate/mediagate/sandbox"
 )
 
-// A vendor that is a file, with models that are files, serves tasks like any other, also
-// when the worker dies that has seen the job's end. What a model refuses, in the answer to
-// the call for the result, fails the task.
+// TestVendorOfFile checks that a vendor and models that are defined by files serve tasks like
+// any other, also when the worker dies after it has seen the job's end. If the model refuses the
+// request, which shows in the answer with the result, the task fails.
 func TestVendorOfFile(t *testing.T) {
 	t.Parallel()
 	folder, err := filepath.Abs("../../examples/models")

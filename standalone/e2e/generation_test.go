@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// D4: a channel changes to the vendor's other generation and back. Jobs in
-// flight go on where they are, and one whose answer was lost just before is
-// found there: none is sent a second time.
+// TestD4OtherGeneration changes a channel to the vendor's other generation and back (D4). Jobs
+// in progress continue in their generation. A job whose answer was lost just before is found
+// there. No job is submitted a second time.
 func TestD4OtherGeneration(t *testing.T) {
 	t.Parallel()
 	legacy := klingChannel("kling-a", klingKey, nil)
@@ -14,7 +14,7 @@ func TestD4OtherGeneration(t *testing.T) {
 	w := newWorld(t, options{shape: production, channels: []map[string]any{legacy}})
 	for _, next := range []map[string]any{newer, legacy} {
 		w.awaitProcessing(w.submit(job{model: alpha, directive: "duration=25s"}))
-		w.awaitProcessing(w.submit(job{model: alpha, directive: "duration=25s"}))                  // one call asks for both, where that can be
+		w.awaitProcessing(w.submit(job{model: alpha, directive: "duration=25s"}))                  // one call polls both, if the generation allows that
 		w.awaitJob(w.submit(job{model: alpha, directive: "fail=timeout, at=submit, duration=5s"})) // its answer is lost
 		w.reconfigure(next)
 	}

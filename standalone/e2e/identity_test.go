@@ -14,18 +14,18 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// klingKey is the sandbox's; what follows a ~ makes it another key of the same
-// account, what follows an @ a key of another account.
+// klingKey is the key of the sandbox's account. With a suffix ~TEXT it is another key of the
+// same account, and with a suffix @NAME a key of another account.
 const klingKey = "sandbox-kling-api-key"
 
-// klingChannel is a channel whose key is all that names its account.
+// klingChannel returns a channel whose account is identified by the key alone.
 func klingChannel(name, key string, more map[string]any) map[string]any {
 	channel := map[string]any{"name": name, "provider": "kling", "credentials": map[string]string{"api_key": key}}
 	maps.Copy(channel, more)
 	return channel
 }
 
-// placed are the channels with the sandbox's address, and the pace of the tests.
+// placed adds the sandbox's address and short poll intervals to the channels.
 func (w *world) placed(channels []map[string]any) []map[string]any {
 	placed := make([]map[string]any, len(channels))
 	for i, channel := range channels {
@@ -52,8 +52,7 @@ func (w *world) reconfigure(channels ...map[string]any) {
 	w.workers[0].start(w.t)
 }
 
-// awaitAsked waits until the vendor was asked again for all tasks that have not
-// ended.
+// awaitAsked waits until the vendor has been polled again for each task that has not ended.
 func (w *world) awaitAsked() {
 	w.t.Helper()
 	asked := func(t *task) int {
@@ -75,8 +74,8 @@ func (w *world) awaitAsked() {
 	}
 }
 
-// checkNeverParked reads the history of each task: a run writes down that its task is
-// parked, so that Temporal lists it.
+// checkNeverParked checks the history of each task: a run that parks its task records that for
+// Temporal's lists.
 func (w *world) checkNeverParked() {
 	w.t.Helper()
 	c := w.dial()
@@ -96,7 +95,7 @@ func (w *world) checkNeverParked() {
 	}
 }
 
-// checkSentOnce counts the submissions.
+// checkSentOnce checks that each task was submitted to its vendor once.
 func (w *world) checkSentOnce() {
 	w.t.Helper()
 	for _, task := range w.tasks {
@@ -106,9 +105,9 @@ func (w *world) checkSentOnce() {
 	}
 }
 
-// D11: a key is renewed, a channel renamed, both at once, a label given and the
-// key renewed under it: the jobs in flight go on each time, none is parked, and
-// none is sent a second time.
+// TestD11SameAccount renews a key, renames a channel, does both at once, and adds a label and
+// renews the key below it (D11). The jobs in progress continue each time. None is parked, and
+// none is submitted a second time.
 func TestD11SameAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, channels: []map[string]any{klingChannel("kling-a", klingKey, nil)}})
@@ -116,7 +115,7 @@ func TestD11SameAccount(t *testing.T) {
 		w.awaitProcessing(w.submit(job{model: alpha, directive: directive}))
 	}
 	submit("duration=100s")
-	// The answer to this one is lost with the worker: the new key looks it up.
+	// The answer to this submit is lost with the worker. The job is looked up with the new key.
 	w.awaitJob(w.submit(job{model: alpha, directive: "fail=timeout, at=submit, duration=5s"}))
 	former := []string{"kling-a", "kling-b"}
 	for _, next := range []map[string]any{
@@ -135,8 +134,9 @@ func TestD11SameAccount(t *testing.T) {
 	w.checkSentOnce()
 }
 
-// D11: the key of another account finds nothing. That is no loss and no end:
-// the task is parked, and goes on when the key is back.
+// TestD11AnotherAccount replaces the key by that of another account, which does not have the job
+// (D11). The job is neither lost nor ended: the task is parked, and continues when the key is
+// back.
 func TestD11AnotherAccount(t *testing.T) {
 	t.Parallel()
 	old, other := klingChannel("kling-a", klingKey, nil), klingChannel("kling-a", klingKey+"@other", nil)
@@ -155,9 +155,9 @@ func TestD11AnotherAccount(t *testing.T) {
 	w.checkSentOnce()
 }
 
-// D8, D11: during a deployment workers of the old and the new settings serve
-// side by side. They neither take rows from each other nor park them, and
-// spend no history on it.
+// TestD11RollingRename runs workers with the old and the new settings at the same time, as
+// during a deployment (D8, D11). They neither take rows from each other nor park them, and add
+// no events to the histories.
 func TestD11RollingRename(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, channels: []map[string]any{klingChannel("kling-a", klingKey, nil)}})
@@ -171,7 +171,7 @@ func TestD11RollingRename(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.addWorker(2, w.writeSettings(w.settings))
-	for range 6 { // some go to each
+	for range 6 { // so that each worker gets some
 		w.awaitProcessing(w.submit(job{model: alpha, directive: "duration=15s"}))
 	}
 	w.awaitAsked()

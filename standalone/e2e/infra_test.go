@@ -21,7 +21,7 @@ import (
 	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
-// place is what standalone.json says of a process.
+// place is the content of a process's standalone.json.
 type place struct {
 	PID      int      `json:"pid"`
 	API      string   `json:"api"`
@@ -65,8 +65,8 @@ func announced(ctx context.Context, s *service, data string) (place, error) {
 	return p, nil
 }
 
-// infraProgram is bin/mediagate-standalone with only these embedded servers,
-// each at the address that addr gives.
+// infraProgram returns bin/mediagate-standalone with only these embedded servers. addr returns
+// an address for each.
 func infraProgram(name, dir, list string, addr func() string) program {
 	p := program{name: name, bin: "mediagate-standalone", dir: dir}
 	p.args = []string{"-data", filepath.Join(dir, name), "-infra", list}
@@ -76,8 +76,8 @@ func infraProgram(name, dir, list string, addr func() string) program {
 	return p
 }
 
-// sharedInfra is what production worlds have in common: each has a database,
-// a namespace and a bucket of its own there. It starts with the first of them.
+// sharedInfra holds the servers that production worlds share. Each world has its own database,
+// namespace and bucket. The first world starts the servers.
 type sharedInfra struct {
 	once     sync.Once
 	err      error
@@ -100,14 +100,14 @@ func (i *sharedInfra) start() (err error) {
 	if i.dir, err = os.MkdirTemp("", "mediagate-e2e-"); err != nil {
 		return err
 	}
-	// PostgreSQL may run as another user, who has to get to its folder.
+	// PostgreSQL may run as another user, which must be able to enter its folder.
 	if err := os.Chmod(i.dir, 0o755); err != nil {
 		return err
 	}
 	if i.postgres, err = pgtest.Start(filepath.Join(i.dir, "postgres")); err != nil {
 		return err
 	}
-	p := infraProgram("servers", i.dir, "temporal,s3,sandbox", func() string { return anyAddr }) // never started again
+	p := infraProgram("servers", i.dir, "temporal,s3,sandbox", func() string { return anyAddr }) // these servers are never restarted
 	i.servers = &service{program: p}
 	if err := i.servers.spawn(); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (i *sharedInfra) stop() error {
 	return errors.Join(err, os.RemoveAll(i.dir))
 }
 
-// ownPostgres is a cluster for a test that takes the database away.
+// ownPostgres starts a cluster for a test that makes the database unavailable.
 func ownPostgres(t *testing.T) *outage {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mediagate-e2e-pg-") //nolint:usetesting // the server's user has to get there
@@ -150,7 +150,7 @@ func ownPostgres(t *testing.T) *outage {
 	return &outage{cluster: cluster, data: filepath.Join(dir, "data")}
 }
 
-// newDatabase makes an empty database and returns its URL.
+// newDatabase creates an empty database and returns its URL.
 func newDatabase(t *testing.T, cluster *pgtest.Cluster, name string) string {
 	t.Helper()
 	admin, err := sql.Open("pgx", cluster.URL("postgres"))
@@ -160,8 +160,8 @@ func newDatabase(t *testing.T, cluster *pgtest.Cluster, name string) string {
 	defer admin.Close()
 	for _, statement := range []string{
 		"CREATE DATABASE " + name,
-		// The test server is fast rather than safe. What it has committed must
-		// survive its own end all the same, as with any server in use.
+		// The test server is fast rather than safe. Its commits must still survive the end of its
+		// processes, as in production.
 		"ALTER DATABASE " + name + " SET synchronous_commit = on",
 	} {
 		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
@@ -171,15 +171,14 @@ func newDatabase(t *testing.T, cluster *pgtest.Cluster, name string) string {
 	return cluster.URL(name)
 }
 
-// outage stops and starts the server of a cluster, as a machine that goes
-// down and comes back.
+// outage stops and starts the server of a cluster, like a machine that goes down and comes back.
 type outage struct {
 	cluster *pgtest.Cluster
 	data    string
 	backups int
 }
 
-// pid is that of the server's first process.
+// pid returns the id of the server's first process.
 func (o *outage) pid(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(o.data, "postmaster.pid"))
@@ -194,8 +193,8 @@ func (o *outage) pid(t *testing.T) int {
 	return pid
 }
 
-// signal sends a signal to all processes of the server, the first one first, which then
-// starts no other. It returns them.
+// signal sends a signal to all processes of the server and returns their ids. The first process
+// gets it first, so that it starts no others.
 func (o *outage) signal(t *testing.T, sig syscall.Signal) []int {
 	t.Helper()
 	first := o.pid(t)
@@ -203,22 +202,21 @@ func (o *outage) signal(t *testing.T, sig syscall.Signal) []int {
 		t.Fatal(err)
 	}
 	all := []int{first}
-	out, err := exec.Command("ps", "-e", "-o", "pid=,ppid=").Output() // ends at once
+	out, err := exec.Command("ps", "-e", "-o", "pid=,ppid=").Output() // returns at once
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(out)) {
 		var pid, parent int
 		if _, err := fmt.Sscan(line, &pid, &parent); err == nil && parent == first {
-			_ = syscall.Kill(pid, sig) // it may have ended
+			_ = syscall.Kill(pid, sig) // the process may have ended
 			all = append(all, pid)
 		}
 	}
 	return all
 }
 
-// kill ends the server as kill -9 of all its processes does, and waits until they are
-// gone.
+// kill kills all processes of the server with kill -9 and waits until they are gone.
 func (o *outage) kill(t *testing.T) {
 	t.Helper()
 	for _, pid := range o.signal(t, syscall.SIGKILL) {
@@ -231,8 +229,8 @@ func (o *outage) kill(t *testing.T) {
 	}
 }
 
-// backup copies the server's folder as it is at one moment, while none of its processes
-// runs, and returns where the copy is.
+// backup copies the server's folder at one moment, while all its processes are stopped, and
+// returns the copy.
 func (o *outage) backup(t *testing.T) string {
 	t.Helper()
 	for _, pid := range o.signal(t, syscall.SIGSTOP) {
@@ -245,7 +243,7 @@ func (o *outage) backup(t *testing.T) string {
 	}
 	o.backups++
 	to := fmt.Sprintf("%s-%d", o.data, o.backups)
-	out, err := exec.Command("cp", "-a", o.data, to).CombinedOutput() // two folders of ours
+	out, err := exec.Command("cp", "-a", o.data, to).CombinedOutput() // both folders are ours
 	o.signal(t, syscall.SIGCONT)
 	if err != nil {
 		t.Fatalf("cp: %v\n%s", err, out)
@@ -253,8 +251,8 @@ func (o *outage) backup(t *testing.T) string {
 	return to
 }
 
-// lapse replaces the server by a backup, as a failover does to a standby that was behind:
-// what was committed after it is lost.
+// lapse replaces the server's data by a backup, like a failover to a standby that was behind.
+// Later commits are lost.
 func (o *outage) lapse(t *testing.T, backup string) {
 	t.Helper()
 	o.kill(t)
@@ -263,7 +261,7 @@ func (o *outage) lapse(t *testing.T, backup string) {
 		err = os.Rename(backup, o.data)
 	}
 	if err == nil {
-		err = os.Remove(filepath.Join(o.data, "postmaster.pid")) // of the server that was copied
+		err = os.Remove(filepath.Join(o.data, "postmaster.pid")) // left by the server that was copied
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +269,7 @@ func (o *outage) lapse(t *testing.T, backup string) {
 	o.start(t)
 }
 
-// start starts it again as it was started before, which the server has noted.
+// start starts the server again with the command that the server has recorded.
 func (o *outage) start(t *testing.T) {
 	t.Helper()
 	command, err := os.ReadFile(filepath.Join(o.data, "postmaster.opts"))
@@ -282,7 +280,7 @@ func (o *outage) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command("/bin/sh", "-c", "exec "+string(command)) // the server's own note of how it was started
+	server := exec.Command("/bin/sh", "-c", "exec "+string(command)) // the command that the server has recorded
 	server.Dir = filepath.Dir(o.data)
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if owner, ok := about.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
@@ -295,7 +293,7 @@ func (o *outage) start(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Wait() // a server that the next one finds as a zombie counts as alive
+		_ = server.Wait() // the next server would take a zombie for a live server
 	}()
 	t.Cleanup(func() {
 		_ = server.Process.Signal(syscall.SIGQUIT)

@@ -18,13 +18,13 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// commander gives commands to many tasks.
+// commander starts jobs: commands for many tasks.
 type commander struct {
 	*world
 	temporal client.Client
 }
 
-// begin begins a job of the world's account.
+// begin starts a job for tasks of the world's account.
 func (c *commander) begin(action, filter string, perSecond, matched int) (job string) {
 	c.t.Helper()
 	var began struct {
@@ -43,7 +43,7 @@ func (c *commander) begin(action, filter string, perSecond, matched int) (job st
 	return began.Job
 }
 
-// result waits for the job's end.
+// result waits for the job's end and returns its progress.
 func (c *commander) result(job string) (p activities.JobProgress, err error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), recoverTime)
 	defer cancel()
@@ -51,7 +51,7 @@ func (c *commander) result(job string) (p activities.JobProgress, err error) {
 	return p, err
 }
 
-// commanded are the tasks that the job's command is on record of, as often as it is.
+// commanded returns the tasks that have the job's command on record, once for each record.
 func (c *commander) commanded(job string) []string {
 	c.t.Helper()
 	ids, err := c.column("SELECT task_id FROM actions WHERE id LIKE 'act_' || $1 || '/%' ORDER BY task_id", job)
@@ -61,18 +61,18 @@ func (c *commander) commanded(job string) []string {
 	return ids
 }
 
-// reached waits until the job has come to so many tasks.
+// reached waits until the job has processed n tasks.
 func (c *commander) reached(job string, n int) {
 	c.t.Helper()
 	eventually(c.t, crashLimit, job+" goes on", func() error {
 		if got := len(c.commanded(job)); got < n {
-			return fmt.Errorf("it has come to %d tasks", got)
+			return fmt.Errorf("it has processed %d tasks", got)
 		}
 		return nil
 	})
 }
 
-// waiting are tasks whose vendor takes his time.
+// waiting submits n tasks whose vendor takes a long time.
 func (c *commander) waiting(n int) (tasks []*task) {
 	c.t.Helper()
 	for range n {
@@ -86,7 +86,7 @@ func (c *commander) waiting(n int) (tasks []*task) {
 	return tasks
 }
 
-// activity is the job's activity that is under way.
+// activity returns the job's activity in progress.
 func (c *commander) activity(job string) (id string, state enumspb.PendingActivityState, err error) {
 	d, err := c.temporal.DescribeWorkflowExecution(c.t.Context(), workflows.IDActions(job), "")
 	if err != nil || len(d.GetPendingActivities()) == 0 {
@@ -96,8 +96,8 @@ func (c *commander) activity(job string) (id string, state enumspb.PendingActivi
 	return a.GetActivityId(), a.GetState(), nil
 }
 
-// pause holds the job by its activity, as from Temporal's UI, and waits until nothing
-// works on it.
+// pause pauses the job's activity, as an operator does in Temporal's UI, and waits until no
+// worker runs it.
 func (c *commander) pause(job string) {
 	c.t.Helper()
 	eventually(c.t, crashLimit, job+" is paused", func() error {
@@ -125,20 +125,21 @@ func (c *commander) unpause(job string) {
 	}
 }
 
-// A command for many tasks goes on after its worker was killed, and each task has it
-// once. It can be held from Temporal's UI. The history of a job replays.
+// TestCommandForManyTasks checks that a command for many tasks continues after its worker was
+// killed, and that each task gets it once. The job can be paused in Temporal's UI. Its history
+// can be replayed.
 func TestCommandForManyTasks(t *testing.T) {
 	t.Parallel()
 	c := &commander{world: newWorld(t, options{shape: production})}
 	c.temporal = c.dial()
 	t.Cleanup(c.temporal.Close)
 
-	// The worker is killed in the middle. A task that has ended is passed over.
+	// The worker is killed in the middle. The job skips a task that has ended.
 	done := c.submit(job{model: theta})
 	c.await(done, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
 	tasks := c.waiting(12)
 	first := c.begin("fail", "", 1, 13)
-	later := c.submit(job{model: alpha, directive: "duration=300s"}) // is none of the job's concern
+	later := c.submit(job{model: alpha, directive: "duration=300s"}) // the job does not match this task
 	later.want, later.code = "failed", "internal_error"
 	c.reached(first, 3)
 	c.workers[0].kill()
@@ -155,7 +156,7 @@ func TestCommandForManyTasks(t *testing.T) {
 	c.once("replay", "replay", workflows.IDActions(first), "-temporal-address", c.temporalAt, "-temporal-namespace", c.namespace)
 	c.once("replay-task", "replay", tasks[0].id, "-temporal-address", c.temporalAt, "-temporal-namespace", c.namespace)
 
-	// One is held, and goes on.
+	// This job is paused, and continues.
 	c.awaitProcessing(later)
 	tasks = append(c.waiting(15), later)
 	slices.SortFunc(tasks, func(x, y *task) int { return strings.Compare(x.id, y.id) })
@@ -175,7 +176,7 @@ func TestCommandForManyTasks(t *testing.T) {
 	c.verify(recoverTime)
 }
 
-// had checks that each of the tasks, and no other, has the job's command on record once.
+// had checks that exactly these tasks have the job's command on record, each once.
 func (c *commander) had(job string, tasks []*task) {
 	c.t.Helper()
 	var want []string

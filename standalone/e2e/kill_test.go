@@ -8,15 +8,14 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// afterKill is how much longer than without a kill a job may take whose
-// processes are killed and started again at once. It is timed from when the process is
-// back: how long that takes to start is what else the machine does.
+// afterKill is how much longer a job may take if its processes are killed and started again at
+// once. The time counts from when the process is back, because the start depends on the load of
+// the machine.
 const afterKill = 15 * time.Second
 
-// A kill -9 of a worker costs the jobs under way seconds, not minutes,
-// whatever it hits: what takes longest was a signal that
-// reached the dead worker's own queue, and an outcome that nobody had told the
-// workflow of.
+// TestKillCostsSeconds checks that a kill -9 of a worker delays the jobs in progress by seconds,
+// not minutes, at any point. The slowest cases were a signal that reached the dead worker's own
+// queue, and an outcome that no process had reported to the workflow.
 func TestKillCostsSeconds(t *testing.T) {
 	t.Parallel()
 	scenarios := map[string]func(*testing.T){
@@ -37,8 +36,8 @@ func TestKillCostsSeconds(t *testing.T) {
 	}
 }
 
-// Tasks that wait are cancelled while their worker is dead and Temporal has
-// not noticed.
+// killBeforeSignals cancels waiting tasks while their worker is dead and Temporal has not
+// noticed.
 func killBeforeSignals(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production})
@@ -67,7 +66,7 @@ func killBeforeSignals(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// The worker dies at that point of a job's path.
+// killAt kills the worker at a failpoint of a job's path.
 func killAt(t *testing.T, point string) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, failpoint: point})
@@ -85,8 +84,8 @@ func killAt(t *testing.T, point string) {
 	w.verify(recoverTime)
 }
 
-// took waits until the tasks have ended, and returns how long that took the last of them,
-// by the database.
+// took waits until the tasks have ended, and returns the time from began to the last end, by the
+// database's clock.
 func (w *world) took(began time.Time, tasks ...*task) time.Duration {
 	w.t.Helper()
 	ids := make([]string, len(tasks))

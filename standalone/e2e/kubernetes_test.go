@@ -24,15 +24,15 @@ import (
 	"github.com/mediagate/mediagate/standalone/kubernetes"
 )
 
-// endpointLag is how long after the deletion of a pod some node may still send it new
-// connections.
+// endpointLag is how long after the deletion of a pod some node may still send new connections
+// to it.
 const endpointLag = 10 * time.Second
 
-// A rolling update of API and worker, as the manifests of deploy/kubernetes order it: the
-// Job first, then one process after the other, the successor before its predecessor is told
-// to stop. 200 tasks are under way, and clients go on. No task is lost, and no request is
-// refused. MEDIAGATE_TEST_OLD names the program to begin with, such as one of the release
-// before; without it both are the same.
+// TestRollingUpdate updates the API and the workers in the order of deploy/kubernetes: first the
+// Job, then one process after the other, each successor before its predecessor stops. 200 tasks
+// are in progress, and clients keep calling. No task is lost, and no request is refused.
+// MEDIAGATE_TEST_OLD names the program to update from, such as that of the release before.
+// Without it, both programs are the same.
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
 	manifests, err := kubernetes.Load("../../deploy/kubernetes/base")
@@ -54,7 +54,7 @@ func TestRollingUpdate(t *testing.T) {
 
 	clients := w.startClients()
 	config := w.writeSettings(w.settings)
-	w.opts.bin = "" // from here on the new one
+	w.opts.bin = "" // the new program from here on
 	w.once("migrate-new", "migrate", "-config", config)
 	var stopping sync.WaitGroup
 	oldAPIs, oldWorkers := slices.Clone(w.apis), slices.Clone(w.workers)
@@ -78,13 +78,13 @@ func TestRollingUpdate(t *testing.T) {
 		t.Errorf("a request was refused: %v", err)
 	}
 	if clients.sent < 500 {
-		t.Errorf("only %d requests came meanwhile", clients.sent)
+		t.Errorf("only %d requests were sent during the update", clients.sent)
 	}
 	w.tasks = append(w.tasks, clients.made...)
 	w.verify(recoverTime)
 }
 
-// graceOf is the shutdown_grace of the settings among the manifests.
+// graceOf returns the shutdown_grace of the settings in the manifests.
 func graceOf(t *testing.T, m kubernetes.Manifests) (grace string) {
 	t.Helper()
 	c, err := kubernetes.Named[*core.ConfigMap](m, "mediagate")
@@ -98,7 +98,7 @@ func graceOf(t *testing.T, m kubernetes.Manifests) (grace string) {
 	return fmt.Sprint(settings["shutdown_grace"])
 }
 
-// podOf is the pod of a Deployment.
+// podOf returns the pod of a Deployment.
 func podOf(t *testing.T, m kubernetes.Manifests, name string) *core.PodSpec {
 	t.Helper()
 	d, err := kubernetes.Named[*apps.Deployment](m, name)
@@ -121,8 +121,8 @@ func (w *world) checkOpen(tasks []*task) {
 	}
 }
 
-// deletePod ends a process as the kubelet ends the pod: its preStop, SIGTERM, and the
-// wait for its end, all within the grace time.
+// deletePod ends a process as the kubelet ends a pod: its preStop, SIGTERM, and the wait for its
+// end, all within the grace time.
 func (s *service) deletePod(t *testing.T, pod *core.PodSpec) {
 	t.Helper()
 	killed := time.After(time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second)
@@ -140,7 +140,7 @@ func (s *service) deletePod(t *testing.T, pod *core.PodSpec) {
 	}
 }
 
-// balancer stands for a Service: it sends each new connection to the next endpoint, where
+// balancer plays a Kubernetes Service. It sends each new connection to the next endpoint, where
 // the connection stays.
 type balancer struct {
 	url string
@@ -185,8 +185,8 @@ func (b *balancer) remove(url string) {
 	b.endpoints = slices.DeleteFunc(b.endpoints, func(e string) bool { return e == strings.TrimPrefix(url, "http://") })
 }
 
-// connect joins the client to an endpoint until both have ended. A client whose endpoint
-// refuses finds its connection closed.
+// connect connects the client to an endpoint until both have ended. If the endpoint refuses the
+// connection, the client's is closed.
 func (b *balancer) connect(client net.Conn) {
 	defer client.Close()
 	b.mu.Lock()
@@ -208,10 +208,10 @@ func (b *balancer) connect(client net.Conn) {
 	both.Wait()
 }
 
-// clients use the API until they are stopped: half over connections that they keep, half
-// over a new one for each request.
+// clients use the API until they are stopped. Half of them keep their connections, and half open
+// a new one for each request.
 type clients struct {
-	w   world // as it was when they started
+	w   world // copy from when the clients started
 	end context.CancelFunc
 	all sync.WaitGroup
 
@@ -235,7 +235,7 @@ func (w *world) startClients() *clients {
 	return c
 }
 
-// submit makes a task, waits for its end, and begins again.
+// submit makes a task and waits for its end, again and again.
 func (c *clients) submit(ctx context.Context, header map[string]string) {
 	for ctx.Err() == nil {
 		one := job{model: theta, directive: "duration=2s", noHook: true, idemKey: randomText(20), header: header}
@@ -256,7 +256,7 @@ func (c *clients) submit(ctx context.Context, header map[string]string) {
 	}
 }
 
-// read reads a task, twenty times a second.
+// read reads a task twenty times a second.
 func (c *clients) read(ctx context.Context, header map[string]string) {
 	for tick := time.Tick(50 * time.Millisecond); ctx.Err() == nil; <-tick {
 		c.do(c.reading(c.w.tasks[0].id, header))
@@ -267,7 +267,7 @@ func (c *clients) reading(task string, header map[string]string) request {
 	return request{method: http.MethodGet, url: c.w.apiURLs[0] + "/v1/tasks/" + task, key: c.w.key, header: header}
 }
 
-// do sends a request, and takes note of it.
+// do sends a request and counts it.
 func (c *clients) do(r request) (a answer, ok bool) {
 	a, err := r.do(c.w.t.Context())
 	if err == nil && a.status != http.StatusOK {
@@ -288,14 +288,14 @@ func (c *clients) failed(err error) {
 	c.errs = append(c.errs, err)
 }
 
-// stop lets the clients finish what they are at.
+// stop waits until the clients have finished their current work.
 func (c *clients) stop() {
 	c.end()
 	c.all.Wait()
 }
 
-// What waits in a queue is what KEDA's scaler reads there: the question of the overlay's
-// triggers, to Temporal, while no worker runs.
+// TestBacklogForKEDA checks that the queries of the overlay's triggers, as KEDA's scaler sends
+// them to Temporal, return the backlog of the queues while no worker runs.
 func TestBacklogForKEDA(t *testing.T) {
 	t.Parallel()
 	const tasks = 20

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// long skips a scenario that takes minutes.
+// long skips a scenario that takes minutes, unless the run includes such scenarios.
 func long(t *testing.T) {
 	t.Helper()
 	if !suite.verify {
@@ -18,8 +18,8 @@ func long(t *testing.T) {
 	}
 }
 
-// calling waits until the vendor has the job of each task, and returns how many of their
-// calls have no answer yet.
+// calling waits until the vendor has the job of each task, and returns how many of the submits
+// have no answer yet.
 func (w *world) calling(tasks []*task) (open int) {
 	w.t.Helper()
 	ids := make([]string, len(tasks))
@@ -59,9 +59,9 @@ func (w *world) calling(tasks []*task) (open int) {
 	return len(got)
 }
 
-// The database lapses: a standby takes over that lacks the last seconds. In these the
-// submits of five tasks have begun, whose vendors answer afterwards, and four other tasks
-// have been made and have ended. No vendor makes a second job, and all tasks complete.
+// TestVerifyLapse fails over to a standby that lacks the last seconds. In these seconds the
+// submits of five tasks have begun, whose vendors answer afterwards, and four other tasks have
+// been made and have ended. No vendor makes a second job, and all tasks complete.
 func TestVerifyLapse(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -87,8 +87,9 @@ func TestVerifyLapse(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// The database is away for three minutes while 200 submits are in their calls, of a vendor
-// that cannot be asked for a job by our id. No answer is lost: none becomes unknown.
+// TestVerifyAbsence makes the database unavailable for three minutes during 200 submits to a
+// vendor that cannot look a job up by our id. All answers are stored afterwards, and no submit
+// becomes unknown.
 func TestVerifyAbsence(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -97,7 +98,7 @@ func TestVerifyAbsence(t *testing.T) {
 	w.workers[0].start(t)
 	t.Logf("%d submits are in their calls", w.calling(tasks))
 	w.database.kill(t)
-	time.Sleep(3 * time.Minute) // what is tested is that this passes
+	time.Sleep(3 * time.Minute) // the database must be away this long
 	w.database.start(t)
 	eventually(t, recoverTime, "all answers are stored", func() error {
 		states, err := w.column("SELECT count(*) || ' ' || state FROM attempts WHERE state IN ('intent', 'unknown') GROUP BY state ORDER BY state")
@@ -114,9 +115,9 @@ func TestVerifyAbsence(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// A failover that loses commits of both, ours and Temporal's, which are on one server. The
-// page DatabaseLapsed is followed from its first step to its last: every task that the
-// database knows ends, none whose job was on record has a second one, and the books hold.
+// TestVerifyFailover loses commits of the gateway and of Temporal, whose databases are on one
+// server. It follows the page DatabaseLapsed from the first step to the last. Every task in the
+// database ends, no task with a recorded job gets a second job, and the books are right.
 func TestVerifyFailover(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -137,7 +138,7 @@ func TestVerifyFailover(t *testing.T) {
 	w.database.lapse(t, backup)
 	w.awaitReadiness(http.StatusOK, "")
 
-	// The page, step by step.
+	// The steps of the page.
 	w.workers[0].kill()
 	w.temporal.restart(t)
 	w.recover(to)

@@ -32,8 +32,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// columns are where words of clients may be in our database, and why. Whatever
-// stands nowhere here is nowhere.
+// columns holds the columns of our database that may contain words of clients, and why. No other
+// column may.
 var columns = map[string]string{
 	"tasks.params":              "the request, which the vendor is sent",
 	"tasks.webhook_url":         "where the callback goes",
@@ -41,30 +41,29 @@ var columns = map[string]string{
 	"attempts.document outcome": "the same, until and after it has become the result",
 }
 
-// leak is what one run made its way through the product with.
+// leak holds the secrets and the words of a run, and the API's answers.
 type leak struct {
 	*world
-	secrets map[string]string // by what they are: nowhere
-	words   map[string]string // of clients: in the columns of the database above
-	answers bytes.Buffer      // of the API, but for those that hand out a secret
+	secrets map[string]string // by their meaning; may be nowhere
+	words   map[string]string // words of clients; may be only in the columns above
+	answers bytes.Buffer      // of the API, except those that hand out a secret
 }
 
-// secret makes one that is recognised wherever it gets to.
+// secret returns a new secret that the search recognises everywhere.
 func (l *leak) secret(what string) string {
 	l.secrets[what] = "sEc" + randomText(37)
 	return l.secrets[what]
 }
 
-// word makes a word of a client's.
+// word returns a new word of a client.
 func (l *leak) word(what string) string {
 	l.words[what] = "wOrd" + randomText(24)
 	return l.words[what]
 }
 
-// TestLeak plays one run of everything and then looks for each secret and each
-// word of a client in all that the product has written: its database, Temporal's
-// histories, the logs, the names in the bucket, the settings as they are printed,
-// the arguments of processes and the answers of the API.
+// TestLeak runs everything once and then searches for each secret and each word of a client in
+// all output of the product: its database, Temporal's histories, the logs, the names in the
+// bucket, the printed settings, the arguments of processes and the answers of the API.
 func TestLeak(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -80,7 +79,7 @@ func TestLeak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.User = url.UserPassword(u.User.Username(), l.secret("password of the database")) // which the server does not ask for
+		u.User = url.UserPassword(u.User.Username(), l.secret("password of the database")) // the server does not check it
 		settings["database_url"] = u.String()
 		l.secrets["key of the bucket"] = settings["s3"].(map[string]any)["secret_access_key"].(string)
 		for _, c := range settings["channels"].([]map[string]any) {
@@ -107,7 +106,8 @@ func TestLeak(t *testing.T) {
 	l.search("the answers", l.answers.Bytes(), nil)
 }
 
-// echoVendor refuses all with what it was sent, its credentials included.
+// echoVendor refuses all calls and repeats their content in the refusal, including the
+// credentials.
 func echoVendor(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,7 @@ func echoVendor(t *testing.T) string {
 	return s.URL
 }
 
-// post makes a call of a client's.
+// post makes a client's call.
 func (l *leak) post(path, key string, body map[string]any, status int) answer {
 	l.t.Helper()
 	a, err := request{method: http.MethodPost, url: l.apiURLs[0] + path, key: key, body: body}.do(l.t.Context())
@@ -134,7 +134,7 @@ func (l *leak) post(path, key string, body map[string]any, status int) answer {
 	return a
 }
 
-// ends submits a task that ends in any way.
+// ends submits a task that may end in any way.
 func (l *leak) ends(path string, body map[string]any) {
 	l.t.Helper()
 	id, err := taskID(l.post(path, l.key, body, http.StatusOK))
@@ -179,7 +179,7 @@ func (l *leak) run() {
 	l.ends("/v1"+artgen, map[string]any{"prompt": prompt("art", "")})
 	l.post("/v1/audio/speech", l.key, map[string]any{"model": "eta-4o-mini-tts", "input": l.word("words to speak"), "voice": "coral"}, http.StatusOK)
 
-	// What is refused is stored nowhere, nor logged.
+	// A refused request is neither stored nor logged.
 	refused := l.word("refused prompt")
 	l.answers.Write(l.post("/v1/videos/generations", "mgk_"+l.secret("unknown key"), map[string]any{"model": alpha, "prompt": refused}, http.StatusUnauthorized).body)
 	l.post("/v1/videos/generations", l.key, map[string]any{"model": alpha, "prompt": refused, "duration": refused}, http.StatusBadRequest)
@@ -187,7 +187,7 @@ func (l *leak) run() {
 	l.post("/v1/videos/generations", l.key, map[string]any{"model": alpha, "prompt": []string{refused}}, http.StatusBadRequest)
 	video("a callback to where none may go", "", map[string]any{"webhook": "http://10.0.0.1/" + l.word("refused address of a webhook")})
 
-	// Keys and secrets that are made, replaced and taken back.
+	// Keys and secrets that are created, replaced and revoked.
 	var made struct{ ID, Key string }
 	l.admin(http.MethodPost, "/accounts/"+l.account+"/keys", map[string]any{"name": "short", "unlimited": true}, &made)
 	l.secrets["revoked key"] = made.Key
@@ -197,15 +197,15 @@ func (l *leak) run() {
 	eventually(l.t, 10*time.Second, "the revoked key is refused", func() error {
 		a, err := request{method: http.MethodGet, url: l.apiURLs[0] + "/v1/tasks", key: made.Key}.do(l.t.Context())
 		if err == nil && a.status != http.StatusUnauthorized {
-			err = fmt.Errorf("it is answered %d", a.status)
+			err = fmt.Errorf("the answer is %d", a.status)
 		}
 		l.answers.Write(a.body)
 		return err
 	})
 }
 
-// await waits for the ends of tasks and callbacks, and then has the account's
-// signing secret replaced.
+// await waits for the ends of tasks and callbacks, and then replaces the account's signing
+// secret.
 func (l *leak) await() {
 	for _, one := range l.tasks {
 		eventually(l.t, time.Minute, one.id+" ends", func() error {
@@ -234,7 +234,7 @@ func (l *leak) await() {
 	}
 }
 
-// ask keeps what operators are shown.
+// ask records the answers that operators get.
 func (l *leak) ask() {
 	for _, path := range []string{"/admin/v1/keys", "/admin/v1/channels", "/admin/v1/accounts", "/admin/v1/accounts/" + l.account + "/ledger", "/readyz"} {
 		a, err := request{method: http.MethodGet, url: l.apiURLs[0] + path, key: l.adminKey}.do(l.t.Context())
@@ -245,8 +245,8 @@ func (l *leak) ask() {
 	}
 }
 
-// forms are the ways in which a text may have been written. Within longer bytes
-// its base64 depends on where it begins.
+// forms returns the encodings in which a text may have been written. Within longer data, its
+// base64 depends on its offset.
 func forms(text string) map[string]string {
 	quoted, _ := json.Marshal(text)
 	all := map[string]string{
@@ -256,15 +256,14 @@ func forms(text string) map[string]string {
 	for shift := range 3 {
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 for URLs": base64.RawURLEncoding} {
 			encoded := encoding.EncodeToString(append(make([]byte, shift), text...))
-			begin := (shift*8 + 5) / 6 // the first digit that the text alone decides
+			begin := (shift*8 + 5) / 6 // the first digit that depends on the text alone
 			all[", in "+name+" "+strconv.Itoa(shift)] = encoded[begin : len(encoded)-1]
 		}
 	}
 	return all
 }
 
-// search looks for all secrets, and the words of clients but for those that may
-// be there.
+// search searches for all secrets, and for the words of clients that are not allowed.
 func (l *leak) search(where string, written []byte, allowed func(what string) bool) {
 	l.t.Helper()
 	for _, sought := range []map[string]string{l.secrets, l.words} {
@@ -282,7 +281,7 @@ func (l *leak) search(where string, written []byte, allowed func(what string) bo
 	}
 }
 
-// searchDatabase reads each column of each table, bytes as they are.
+// searchDatabase searches each column of each table, and bytes as they are.
 func (l *leak) searchDatabase() {
 	ctx := l.t.Context()
 	db, err := pgx.Connect(ctx, l.databaseURL)
@@ -328,7 +327,7 @@ func (l *leak) searchDatabase() {
 	parts := map[string]string{"tasks.document": "made", "attempts.document": "outcome"}
 	for _, c := range list {
 		column := pgx.Identifier{c.Name}.Sanitize()
-		if part := parts[c.Table+"."+c.Name]; part != "" { // searched apart from the rest
+		if part := parts[c.Table+"."+c.Name]; part != "" { // searched separately
 			search(c.Table, c.Name, "("+column+"::jsonb - '"+part+"')::text")
 			search(c.Table, c.Name+" "+part, "("+column+"::jsonb -> '"+part+"')::text")
 		} else if c.Type == "bytea" {
@@ -339,7 +338,7 @@ func (l *leak) searchDatabase() {
 	}
 	for name := range columns {
 		if !seen[name] {
-			l.t.Errorf("%s holds no word of a client: it needs not be allowed to", name)
+			l.t.Errorf("%s contains no word of a client: remove it from columns", name)
 		}
 	}
 	if len(list) < 50 {
@@ -347,8 +346,8 @@ func (l *leak) searchDatabase() {
 	}
 }
 
-// searchHistories reads all runs: their events, and how they are described, with
-// memo, search attributes, summaries and the beats of activities under way.
+// searchHistories searches all runs: their events and their descriptions, with memo, search
+// attributes, summaries and the heartbeats of activities in progress.
 func (l *leak) searchHistories() {
 	ctx := l.t.Context()
 	c := l.dial()
@@ -413,8 +412,8 @@ func (l *leak) searchHistories() {
 	}
 }
 
-// searchFiles reads the logs of all processes, the arguments that they were
-// started with, what `mediagate config` prints, and the names in the bucket.
+// searchFiles searches the logs and the arguments of all processes, the output of `mediagate
+// config`, and the names in the bucket.
 func (l *leak) searchFiles() {
 	logs, err := filepath.Glob(filepath.Join(l.dir, "*.log"))
 	if err != nil || len(logs) < 3 {
@@ -438,7 +437,7 @@ func (l *leak) searchFiles() {
 		l.search("the arguments of "+s.name, arguments, nil)
 	}
 	config := exec.CommandContext(l.t.Context(), filepath.Join(suite.bin, "mediagate"), "config")
-	config.Env = []string{"MEDIAGATE_CONFIG=" + filepath.Join(l.dir, "mediagate.yaml")} // no other setting
+	config.Env = []string{"MEDIAGATE_CONFIG=" + filepath.Join(l.dir, "mediagate.yaml")} // the command gets no other setting
 	printed, err := config.CombinedOutput()
 	if err != nil || !bytes.Contains(printed, []byte("minimax-a")) {
 		l.t.Fatalf("mediagate config: %v\n%s", err, printed)

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// What our processes reach over links.
+// The servers that our processes reach over links.
 const (
 	toPostgres = "postgres"
 	toTemporal = "temporal"
@@ -22,13 +22,13 @@ const (
 	toSandbox  = "sandbox"
 )
 
-// links are the connections of each process to each server: links[process][server].
+// links holds the connections from each process to each server: links[process][server].
 type links map[string]map[string]*toxiproxy.Proxy
 
 // The troubles of a link.
 const (
 	linkCut  = "cut"  // connections break, and new ones are refused
-	linkHole = "hole" // nothing that is sent arrives, and nobody is told
+	linkHole = "hole" // no data passes, but connections stay open
 	linkSlow = "slow" // everything takes 400 ms longer
 )
 
@@ -37,8 +37,8 @@ var toxics = map[string]string{
 	linkSlow: `{"name":%q,"type":"latency","stream":%q,"attributes":{"latency":400}}`,
 }
 
-// linked is the process's own copy of the settings, in which each server is at the
-// near end of a link.
+// linked starts the links of a process. It returns the process's own copy of the settings, in
+// which each server has the address of a link. Without the option links, it returns config.
 func (w *world) linked(process, config string) string {
 	w.t.Helper()
 	if !w.opts.links {
@@ -76,10 +76,10 @@ func (w *world) linked(process, config string) string {
 	return name
 }
 
-// processes are those that have links, in order.
+// processes returns the processes with links, in order.
 func (l links) processes() []string { return slices.Sorted(maps.Keys(l)) }
 
-// trouble begins a trouble of a link; the function that it returns ends it.
+// trouble starts a trouble of a link. The returned function ends it.
 func (l links) trouble(t *testing.T, process, server, what string) func() {
 	t.Helper()
 	link := l[process][server]

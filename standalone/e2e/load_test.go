@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// submitMany sends jobs from several clients at once, and takes note of the
-// tasks. Who got no answer says the same again.
+// submitMany sends jobs from several clients at once and records the tasks. A client that gets
+// no answer repeats its submit.
 func (w *world) submitMany(n int, j job) []*task {
 	w.t.Helper()
 	const clients = 8
@@ -50,11 +50,11 @@ func (w *world) submitMany(n int, j job) []*task {
 	return tasks
 }
 
-// Of three accounts, two of one vendor and one of another that has the same
-// model, each with a few slots and more tasks than those, one answers with
-// errors, then not at all, and recovers each time. What may have been taken
-// stays with it; all that waits goes to the others while it is away; nothing is
-// lost or made twice, and the books are right.
+// verifyFailover uses three accounts: two of one vendor, and one of another vendor with the same
+// model. Each has a few slots, and there are more tasks than slots. One account answers with
+// errors, later not at all, and recovers each time. Tasks that it may have accepted stay with
+// it. All waiting tasks go to the other accounts. No task is lost or made twice, and the books
+// are right.
 func verifyFailover(t *testing.T) {
 	t.Helper()
 	const tasks = 250
@@ -73,8 +73,8 @@ func verifyFailover(t *testing.T) {
 	}})
 	long := job{model: alpha, directive: "duration=2s", noHook: true}
 	for _, mode := range []string{"error", "hang"} {
-		// A breaker opens when half of the submits of the last minute failed: those
-		// that went well since the last outage are to be forgotten.
+		// A breaker opens when half of the submits of the last minute have failed. So wait until
+		// the successful ones since the last outage no longer count.
 		eventually(t, 3*time.Minute, "the last outage is forgotten", func() error {
 			lately, err := w.column("SELECT task_id FROM attempts WHERE channel = 'kling-a' AND accepted_at > clock_timestamp() - interval '65 seconds'")
 			if err == nil && len(lately) > 0 {
@@ -85,8 +85,7 @@ func verifyFailover(t *testing.T) {
 		under := w.submit(job{model: alpha, directive: "duration=5s", noHook: true})
 		w.awaitProcessing(under)
 		w.outage(key, mode)
-		// What waits goes elsewhere, all of it, while the channel is away. A probe
-		// may still go there.
+		// While the channel is away, all waiting tasks go elsewhere. A probe may still use it.
 		waiting := w.unattempted(w.submitMany(tasks, long))
 		w.awaitChannel("kling-a", "broken", 2*time.Minute)
 		out := w.now()
@@ -108,10 +107,10 @@ func verifyFailover(t *testing.T) {
 		}
 		w.outage(key, "off")
 		for _, task := range w.tasks {
-			task.again = true // a refusal that proves that there is no job is followed by another name
+			task.again = true // after a refusal that proves that there is no job, the next submit has another external id
 		}
 		w.verify(recoverTime)
-		w.awaitProcessing(w.submit(long)) // the probe, if nobody was
+		w.awaitProcessing(w.submit(long)) // becomes the probe, if there was none
 		w.awaitChannel("kling-a", "up", recoverTime)
 	}
 	w.verify(recoverTime)
@@ -122,7 +121,7 @@ func verifyFailover(t *testing.T) {
 	}
 }
 
-// now is the database's time, as text.
+// now returns the database's time as text.
 func (w *world) now() string {
 	w.t.Helper()
 	at, err := w.column("SELECT clock_timestamp()::text")
@@ -132,7 +131,7 @@ func (w *world) now() string {
 	return at[0]
 }
 
-// unattempted are those of the tasks that no vendor was asked for yet.
+// unattempted returns the tasks that have no attempt yet.
 func (w *world) unattempted(tasks []*task) []*task {
 	w.t.Helper()
 	attempted, err := w.column("SELECT DISTINCT task_id FROM attempts")
@@ -142,7 +141,7 @@ func (w *world) unattempted(tasks []*task) []*task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return slices.Contains(attempted, t.id) })
 }
 
-// checkSlotsFree looks for slots and places in the queue that nobody gave back.
+// checkSlotsFree checks that no slot and no place in the queue is still taken.
 func (w *world) checkSlotsFree() {
 	w.t.Helper()
 	for what, query := range map[string]string{

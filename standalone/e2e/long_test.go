@@ -13,8 +13,7 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// TestVerify runs the scenarios that take minutes. Without MEDIAGATE_VERIFY
-// there are none of them.
+// TestVerify runs the scenarios that take minutes. It runs only with MEDIAGATE_VERIFY.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	scenarios := map[string]func(*testing.T){}
@@ -40,7 +39,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// The standalone dies with all that is in it, in the middle of everything.
+// verifyStandaloneKills kills the standalone program with all its servers, at random moments.
 func verifyStandaloneKills(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: standalone})
@@ -48,14 +47,14 @@ func verifyStandaloneKills(t *testing.T) {
 		w.submit(job{model: alpha, directive: fmt.Sprintf("duration=%ds", i)})
 	}
 	for range 5 {
-		time.Sleep(time.Duration(2000+rand.IntN(5000)) * time.Millisecond) // the moment is random
+		time.Sleep(time.Duration(2000+rand.IntN(5000)) * time.Millisecond) // a random moment
 		w.apis[0].restart(t)
 	}
 	w.verify(recoverTime)
 }
 
-// The worker dies when half of a file is stored that goes up in several parts:
-// nothing of the first upload stays behind.
+// verifyKilledInLargeFile kills the worker when half of a file with several parts is stored.
+// Nothing of the first upload stays behind.
 func verifyKilledInLargeFile(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, failpoint: failpoint.MirrorHalf})
@@ -65,8 +64,8 @@ func verifyKilledInLargeFile(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// All workers are away until long after the deadline. A job that the vendor
-// has finished meanwhile completes: nobody asked too late but we.
+// verifyWorkersAway stops all workers until long after the deadline. A job that the vendor has
+// finished in the meantime still completes its task, because only our own poll was late.
 func verifyWorkersAway(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, settings: map[string]any{"task_timeout": "15s"}})
@@ -75,13 +74,13 @@ func verifyWorkersAway(t *testing.T) {
 	unsent := w.submit(job{model: alpha})
 	time.Sleep(20 * time.Second) // the deadline passes
 	w.workers[0].start(t)
-	// Nobody would wait for what was never sent.
+	// A task that was never sent fails at its deadline.
 	unsent.want, unsent.code, unsent.minJobs, unsent.maxJobs = "failed", "generation_timeout", 0, 0
 	w.verify(recoverTime)
 }
 
-// The sender stops between its intent and its call. Others find out that the
-// vendor has no such job, and send; when the sender continues, its time is up.
+// verifySenderStopped stops the sender between its intent and its call. Another worker finds
+// that the vendor has no such job, and submits it. When the sender continues, its time is up.
 func verifySenderStopped(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.IntentStored + failpoint.StopSuffix})
@@ -95,8 +94,8 @@ func verifySenderStopped(t *testing.T) {
 	w.checkCalls(task, 1)
 }
 
-// checkCalls compares how often the vendor was asked to make the job, whether
-// it did or not.
+// checkCalls checks how many submits for the task the vendor received, whether they created a
+// job or not.
 func (w *world) checkCalls(t *task, want int) {
 	w.t.Helper()
 	var calls struct {
@@ -119,17 +118,18 @@ func (w *world) checkCalls(t *task, want int) {
 		}
 	}
 	if submits != want {
-		w.t.Errorf("the vendor was asked %d times to make %s, want %d", submits, t.id, want)
+		w.t.Errorf("the vendor received %d submits for %s, want %d", submits, t.id, want)
 	}
 }
 
-// The same, but the sender continues when its time is up and others still
-// look for the job: it must not send, and by that proves that there is none.
+// verifySenderContinues stops the sender as well, but lets it continue when its time is up and
+// another worker still looks for the job. The sender must not send. It thereby proves that there
+// is no job.
 func verifySenderContinues(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{
 		shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.IntentStored + failpoint.StopSuffix,
-		channels: []map[string]any{klingChannel("kling-a", klingKey, nil)}, // whose calls carry our ids; a second vendor's would not
+		channels: []map[string]any{klingChannel("kling-a", klingKey, nil)}, // its calls carry our ids, unlike those of a second vendor
 	})
 	w.workers[0].start(t)
 	task := w.submit(job{model: alpha})
@@ -148,8 +148,8 @@ func verifySenderContinues(t *testing.T) {
 	w.checkCalls(task, 1)
 }
 
-// The sender stops with the vendor's answer in hand. Others find the job; what
-// the sender says later changes nothing.
+// verifySenderStoppedWithAnswer stops the sender after the vendor has answered. Another worker
+// finds the job. The sender's late report changes nothing.
 func verifySenderStoppedWithAnswer(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, workers: 2, workersOff: true, armed: 1, failpoint: failpoint.VendorAccepted + failpoint.StopSuffix})
@@ -163,15 +163,14 @@ func verifySenderStoppedWithAnswer(t *testing.T) {
 	w.checkCalls(task, 1)
 }
 
-// A worker hangs as a whole for longer than every timeout and then goes on as
-// if nothing had happened.
+// verifyFrozenWorker freezes a worker for longer than every timeout and then lets it continue.
 func verifyFrozenWorker(t *testing.T) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, workers: 2})
 	for i := range 12 {
 		w.submit(job{model: alpha, directive: fmt.Sprintf("duration=%ds", i)})
 	}
-	time.Sleep(4 * time.Second) // some in every state
+	time.Sleep(4 * time.Second) // until there are tasks in every state
 	w.workers[0].signal(syscall.SIGSTOP)
 	time.Sleep(70 * time.Second)
 	w.workers[0].signal(syscall.SIGCONT)

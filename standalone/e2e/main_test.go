@@ -15,16 +15,15 @@ import (
 	"github.com/mediagate/mediagate/internal/freeport"
 )
 
-// parallelWorlds is how many tests run at once unless -parallel says
-// otherwise. They mostly wait for timeouts to pass, so the number of CPUs is
-// no measure.
+// parallelWorlds is how many tests run at once without -parallel. Tests mostly wait for
+// timeouts, so the number does not depend on the number of CPUs.
 const parallelWorlds = "5"
 
-// suite is what the tests of this run share. TestMain makes it; testing has no
-// other place to hand it on.
+// suite holds what the tests of this run share. TestMain fills it, because package testing has
+// no other way to pass values to tests.
 var suite struct {
 	bin     string // folder of the programs
-	verify  bool   // run what takes long, too
+	verify  bool   // also run the long scenarios
 	janitor *janitor
 	shared  *sharedInfra
 }
@@ -61,9 +60,8 @@ func run(m *testing.M) (code int) {
 	return code
 }
 
-// programs returns the folder of the programs to test, brought up to date.
-// make knows whether something has changed, and builds with the flags that
-// it has always used, so that nothing is linked twice.
+// programs returns the folder of the programs to test. It calls make, which builds the programs
+// if something has changed, always with the same flags, so that nothing is linked twice.
 func programs() (string, error) {
 	if given := os.Getenv("MEDIAGATE_TEST_BIN"); given != "" {
 		return filepath.Abs(given)
@@ -78,7 +76,7 @@ func programs() (string, error) {
 	build.Dir = root
 	for _, pair := range os.Environ() {
 		switch name, _, _ := strings.Cut(pair, "="); name {
-		case "CGO_ENABLED", "MAKEFLAGS", "MAKELEVEL", "MFLAGS": // of the make that may have started us
+		case "CGO_ENABLED", "MAKEFLAGS", "MAKELEVEL", "MFLAGS": // set by the make that may have started the tests
 		default:
 			build.Env = append(build.Env, pair)
 		}
@@ -89,8 +87,9 @@ func programs() (string, error) {
 	return filepath.Join(root, "bin"), nil
 }
 
-// freeAddr returns an address for a process that restarts: others keep the address
-// meanwhile. A process that does not restart listens on port 0, and tells where.
+// freeAddr returns a free address for a process that restarts. Other processes keep using the
+// address, so it must stay the same. A process that does not restart listens on port 0 and
+// reports its port.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	port, err := freeport.Take("127.0.0.1:0")
@@ -100,11 +99,11 @@ func freeAddr(t *testing.T) string {
 	return port.Addr()
 }
 
-// anyAddr leaves the port to the process, which tells it.
+// anyAddr lets the process choose its port and report it.
 const anyAddr = "127.0.0.1:0"
 
-// eventually asks until check returns nil, and fails the test with its last
-// answer when that takes longer than limit.
+// eventually calls check until it returns nil. After limit, it fails the test with check's last
+// error.
 func eventually(t *testing.T, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	if err := until(t.Context(), limit, check); err != nil {
@@ -135,7 +134,7 @@ func until(ctx context.Context, limit time.Duration, check func() error) error {
 	}
 }
 
-// stopError says that asking again is of no use.
+// stopError is an error that makes further calls useless.
 type stopError struct{ reason string }
 
 func (e *stopError) Error() string { return e.reason }

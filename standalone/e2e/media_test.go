@@ -9,10 +9,10 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// goodImage is a picture that every model takes.
+// goodImage is a picture that every model accepts.
 const goodImage = "fox.png"
 
-// mediaServer is where clients have their media, some of whom mean no good.
+// mediaServer serves the media of clients, including harmful ones.
 type mediaServer struct{ address string }
 
 func (m mediaServer) url(name string) string { return m.address + "/" + name }
@@ -34,8 +34,8 @@ func newMediaServer(t *testing.T) mediaServer {
 	return mediaServer{server.URL}
 }
 
-// A task whose file is no good ends, with the money back and with words that name the
-// file. Where a file's address leads is judged as well.
+// TestBadInput checks that a task with an invalid file fails, is refunded, and has an error that
+// names the file. The address of the file is checked as well.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: standalone})

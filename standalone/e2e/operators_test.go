@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A process that runs has the operators whom its settings file names: it reads the file when that
-// changes, and on SIGHUP. A faulty file changes nothing but the log.
+// TestOperatorsFollowTheFile checks that a running process uses the operators of its settings
+// file. It reads the file when the file changes, and on SIGHUP. An invalid file changes no
+// operator, and shows in the log and in /readyz.
 func TestOperatorsFollowTheFile(t *testing.T) {
 	t.Parallel()
 	ada, rosa := randomText(40), randomText(40)
@@ -34,7 +35,7 @@ func TestOperatorsFollowTheFile(t *testing.T) {
 			t.Errorf("%d %s, %v, want %d", a.status, a.body, err, status)
 		}
 	}
-	// logged waits until the log has n such lines on operators.
+	// logged waits until the log has n lines with this message.
 	logged := func(message string, n int) {
 		t.Helper()
 		eventually(t, 30*time.Second, message, func() error {
@@ -59,7 +60,7 @@ func TestOperatorsFollowTheFile(t *testing.T) {
 	want(ada, http.StatusUnauthorized)
 	want(rosa, http.StatusOK)
 
-	api.signal(syscall.SIGHUP) // also a file that has not changed
+	api.signal(syscall.SIGHUP) // reads even a file that has not changed
 	logged(taken, 2)
 
 	write(named("ada", ada), map[string]any{"name": "bob", "key_hash": "abcd", "role": "read"})

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// readiness is what /readyz of the first API says.
+// readiness returns the answer of /readyz of the first API.
 func (w *world) readiness() (int, string) {
 	w.t.Helper()
 	a, err := request{method: http.MethodGet, url: w.apiURLs[0] + "/readyz"}.do(w.t.Context())
@@ -33,15 +33,15 @@ func (w *world) awaitReadiness(status int, word string) {
 	})
 }
 
-// Without the database every call fails, nothing is half-done, and all goes on when it is
-// back.
+// TestDatabaseAway checks that every call fails without the database, that nothing is half done,
+// and that all continues when the database is back.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, ownPostgres: true})
 	waiting := w.submit(job{model: alpha, directive: "duration=5s"})
 	w.submit(job{model: alpha})
-	// Its answer may come while it cannot be stored: then it is lost, and so
-	// is the image.
+	// The vendor's answer may come while it cannot be stored. Then the answer and its image are
+	// lost.
 	image := w.submit(job{model: theta})
 	image.want, image.minJobs = "either", 0
 	w.awaitProcessing(waiting)
@@ -69,8 +69,8 @@ func TestDatabaseAway(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// wrongClock puts in front of the database's clock one that can be set: what
-// the processes then see is that their own is wrong.
+// wrongClock puts a clock that can be set in front of the database's clock. To the processes,
+// their own clock then seems wrong.
 var wrongClock = []string{
 	"CREATE TABLE clock_shift (by interval NOT NULL)",
 	"INSERT INTO clock_shift VALUES ('0')",
@@ -79,8 +79,9 @@ var wrongClock = []string{
 	"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$",
 }
 
-// D10, D20: a process whose clock is far from the database's is not ready
-// until it is right again; one that is a little off goes on by the database's.
+// TestClockDiffers checks that a process whose clock is far from the database's is not ready
+// until the clock is right again (D10, D20). With a small difference, the process uses the
+// database's time.
 func TestClockDiffers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, prepare: wrongClock})
@@ -117,8 +118,7 @@ func (w *world) awaitWorker(status int) {
 	})
 }
 
-// exec runs statements on the product's database, which may be read-only for
-// others.
+// exec runs statements on the product's database, which may be read-only for other connections.
 func (w *world) exec(statements ...string) {
 	w.t.Helper()
 	db, err := sql.Open("pgx", w.databaseURL+"&default_transaction_read_only=off")
@@ -133,9 +133,9 @@ func (w *world) exec(statements ...string) {
 	}
 }
 
-// Without the bucket a task parks where operators see it, and finishes by
-// itself when the bucket is back: within 30 seconds, however rarely a parked
-// step is tried again.
+// TestStorageAway checks that a task parks without the bucket, visibly to operators. When the
+// bucket is back, the task finishes by itself within 30 seconds, even if parked steps are rarely
+// retried.
 func TestStorageAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, ownS3: true, settings: map[string]any{"park_retry": "10m"}})
@@ -160,29 +160,28 @@ func TestStorageAway(t *testing.T) {
 	w.awaitReadiness(http.StatusOK, `"ready"`)
 }
 
-// wakeLimit is how long after an outage of the bucket its tasks may stay
-// parked.
+// wakeLimit is how long tasks may stay parked after an outage of the bucket.
 const wakeLimit = 30 * time.Second
 
-// heartbeatPatience is after how long without a heartbeat Temporal takes the
-// worker that copies for dead, and a little more.
+// heartbeatPatience is the time without a heartbeat after which Temporal considers the worker of
+// a copy dead, and a little more.
 const heartbeatPatience = 18 * time.Second
 
-// A Temporal that is away for longer than its patience with a worker costs a copy that
-// is under way: it begins anew, and the task ends with its file.
+// TestTemporalIsAwayDuringACopy makes Temporal unavailable for longer than its heartbeat timeout
+// during a copy. The copy starts again, and the task ends with its file.
 func TestTemporalIsAwayDuringACopy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, ownTemporal: true})
 	task := w.submit(job{model: alpha, directive: "duration=1s, result_bytes=30000000, download=25s"})
 	w.awaitDownload(task)
 	w.temporal.kill()
-	time.Sleep(heartbeatPatience) // what is tested is that this passes
+	time.Sleep(heartbeatPatience) // Temporal must be away this long
 	w.temporal.start(t)
 	w.verify(recoverTime)
 }
 
-// awaitParked waits until the task is parked for the reason, in our own table
-// and in Temporal's.
+// awaitParked waits until the task is parked for the reason, both in our own table and in
+// Temporal.
 func (w *world) awaitParked(t *task, reason string) {
 	w.t.Helper()
 	eventually(w.t, 2*time.Minute, t.id+" parks", func() error {
@@ -206,7 +205,7 @@ func (w *world) awaitParked(t *task, reason string) {
 	})
 }
 
-// column reads one column of the product's tables.
+// column returns one column of a query on the product's tables.
 func (w *world) column(query string, args ...any) ([]string, error) {
 	db, err := sql.Open("pgx", w.databaseURL)
 	if err != nil {

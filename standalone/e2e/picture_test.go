@@ -8,13 +8,13 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// The sides of one of the sandbox's pictures of 16:9; a grid has twice that.
+// The sides of one of the sandbox's 16:9 pictures. The sides of a grid are twice as long.
 const (
 	pictureWidth  = 512
 	pictureHeight = 288
 )
 
-// art is an art task in its own words.
+// art is a task as the art endpoints return it.
 type art struct {
 	Status, Progress string
 	Grid             string   `json:"grid_image_url"`
@@ -51,8 +51,8 @@ func (w *world) awaitModal(t *task) {
 	}
 }
 
-// checkGrid compares the task's grid with the vendor's. Its four pictures are read when
-// the task's end is checked. The sides are those of one picture.
+// checkGrid compares the task's grid with the vendor's. The sides are those of one picture. The
+// check of the task's end reads the four pictures.
 func (w *world) checkGrid(t *task, width, height int) {
 	w.t.Helper()
 	a := w.art(t)
@@ -62,7 +62,7 @@ func (w *world) checkGrid(t *task, width, height int) {
 	w.same("grid of "+t.model, a.Grid, "image/png", sample.PNGGrid(2*width, 2*height))
 }
 
-// checkPicture compares the task's one picture with a quarter of a grid.
+// checkPicture compares the task's only picture with a quarter of a grid.
 func (w *world) checkPicture(t *task, quarter, width, height int) {
 	w.t.Helper()
 	a := w.art(t)
@@ -72,7 +72,8 @@ func (w *world) checkPicture(t *task, quarter, width, height int) {
 	w.same("picture of "+t.model, a.Images[0], "image/png", sample.Quarter(quarter, width, height))
 }
 
-// Steps of art: four pictures in a grid, or one.
+// grids returns a step that makes four pictures in a grid, and single one that makes one
+// picture.
 func grids(path, price string, body map[string]any) step {
 	return step{path: artgen + path, price: price, files: 5, body: body}
 }
@@ -85,7 +86,7 @@ func imagine() step {
 	return grids("", "0.04", map[string]any{"prompt": "a lighthouse at dawn", "size": "16:9"})
 }
 
-// upscaled makes four pictures and one of the second.
+// upscaled makes four pictures and enlarges the second.
 func (c *chain) upscaled() (grid, picture *task) {
 	c.t.Helper()
 	grid = c.run(imagine())
@@ -95,13 +96,13 @@ func (c *chain) upscaled() (grid, picture *task) {
 	return grid, picture
 }
 
-// mask is an uploaded picture, as large as one that it is for.
+// mask uploads a picture with the size of the picture that it masks.
 func (c *chain) mask() string {
 	c.t.Helper()
 	return c.upload("mask.png", sample.Image(pictureWidth, pictureHeight))
 }
 
-// expires waits for the end of a task that nobody tells what it waits for.
+// expires waits for the end of a task that never gets the modal parameters that it waits for.
 func (w *world) expires(t *task) {
 	w.t.Helper()
 	t.want, t.code = "failed", "modal_expired"

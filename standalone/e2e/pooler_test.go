@@ -8,9 +8,9 @@ import (
 	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
-// Several processes behind a pooler that has five connections to PostgreSQL and
-// gives them out by transaction. Each would have fifty of its own. Nothing says that
-// a pooler is there. A worker and an API process die in the middle of it.
+// TestPooler runs several processes behind a pooler with five connections to PostgreSQL, which
+// it assigns by transaction. Each process alone would use fifty. The settings do not mention the
+// pooler. A worker and an API process die in the middle.
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, apis: 2, workers: 2, alter: func(settings map[string]any) {

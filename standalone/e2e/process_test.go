@@ -18,30 +18,30 @@ import (
 	"time"
 )
 
-// program says how a process is started; the same each time, so that a
-// restart finds its folder and its ports.
+// program holds how a process is started. A restart uses the same values, so it finds its folder
+// and its ports.
 type program struct {
-	name  string // of the log file, and in messages
-	bin   string // in the folder of the programs, or an absolute path
+	name  string // in messages and of the log file
+	bin   string // name in the folder of the programs, or an absolute path
 	args  []string
 	env   []string
-	dir   string // working folder, and of the log
-	ready string // URL that answers 200 when it serves; empty: not asked
+	dir   string // working folder, and folder of the log
+	ready string // URL that answers 200 when the process serves; empty: not polled
 
-	// listens, in place of ready, is the listener whose /readyz is asked, at the
-	// address that the log tells.
+	// listens is used instead of ready. It names the listener whose /readyz is polled. The log
+	// shows its address.
 	listens string
 }
 
-// service is a program that is running, or was.
+// service is a program that runs or has run.
 type service struct {
 	program
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
-	ended   chan struct{} // closed when the current process is gone
+	ended   chan struct{} // closed when the current process has ended
 	started time.Time
-	logged  int64 // where the log of the current process begins
+	logged  int64 // offset in the log at which the current process begins
 }
 
 const (
@@ -49,7 +49,7 @@ const (
 	logTail    = 6 << 10
 )
 
-// launch starts the program for the test's time and waits until it serves.
+// launch starts the program for the duration of the test and waits until it serves.
 func launch(t *testing.T, p program) *service {
 	t.Helper()
 	s := &service{program: p}
@@ -65,8 +65,7 @@ func launch(t *testing.T, p program) *service {
 
 func (s *service) logFile() string { return filepath.Join(s.dir, s.name+".log") }
 
-// start starts the program, for the first time or again, and waits until it
-// serves.
+// start starts the program, for the first time or again, and waits until it serves.
 func (s *service) start(t *testing.T) {
 	t.Helper()
 	if err := s.spawn(); err != nil {
@@ -77,8 +76,8 @@ func (s *service) start(t *testing.T) {
 	}
 }
 
-// spawn starts the process, in a group of its own and with nothing of our
-// environment that could be a setting.
+// spawn starts the process in its own group, without any variable of our environment that could
+// be a setting.
 func (s *service) spawn() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *service) spawn() error {
 	if !filepath.IsAbs(bin) {
 		bin = filepath.Join(suite.bin, bin)
 	}
-	cmd := exec.Command(bin, s.args...) // our own program, ended by signals: that is what is tested
+	cmd := exec.Command(bin, s.args...) // not CommandContext: the tests end our own program by signals
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + os.TempDir()}, s.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -133,7 +132,7 @@ func (s *service) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// readyURL is where the process tells whether it is ready.
+// readyURL returns the URL at which the process reports whether it is ready.
 func (s *service) readyURL() (string, error) {
 	if s.listens == "" {
 		return s.ready, nil
@@ -152,10 +151,10 @@ func (s *service) readyURL() (string, error) {
 			return "http://" + line.Address + "/readyz", nil
 		}
 	}
-	return "", fmt.Errorf("its log does not tell yet where %s listens", s.listens)
+	return "", fmt.Errorf("its log does not yet show where %s listens", s.listens)
 }
 
-// answers asks a URL for a 200.
+// answers returns nil if the URL answers 200.
 func answers(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -185,7 +184,7 @@ func (s *service) gone() bool {
 	}
 }
 
-// signal sends a signal to the process; one that has ended gets none.
+// signal sends a signal to the process, unless the process has ended.
 func (s *service) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +193,7 @@ func (s *service) signal(sig syscall.Signal) {
 	}
 }
 
-// kill ends the whole group as kill -9 does, and waits until it is gone.
+// kill kills the whole group with kill -9 and waits until the process has ended.
 func (s *service) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +206,7 @@ func (s *service) kill() {
 	<-s.ended
 }
 
-// restart is kill and start.
+// restart kills the process and starts it again.
 func (s *service) restart(t *testing.T) {
 	t.Helper()
 	s.kill()
@@ -228,7 +227,7 @@ func (s *service) awaitKilled(t *testing.T, limit time.Duration) {
 	}
 }
 
-// awaitStopped waits until the process has stopped itself (SIGSTOP).
+// awaitStopped waits until the process is stopped by SIGSTOP.
 func (s *service) awaitStopped(t *testing.T, limit time.Duration) {
 	t.Helper()
 	eventually(t, limit, s.name+" stops", func() error {
@@ -240,14 +239,14 @@ func (s *service) awaitStopped(t *testing.T, limit time.Duration) {
 	})
 }
 
-// processState is the letter that ps shows for the process.
+// processState returns the letter that ps shows for the process.
 func processState(pid int) (string, error) {
-	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output() // a number, and ends at once
+	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output() // the argument is a number, and ps returns at once
 	return string(bytes.TrimSpace(out[:min(len(out), 1)])), err
 }
 
-// terminate asks the process to end, and returns its exit status and how long
-// that took.
+// terminate sends SIGTERM to the process. It returns the exit status and how long the process
+// took to end.
 func (s *service) terminate(t *testing.T, limit time.Duration) (int, time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -260,7 +259,7 @@ func (s *service) terminate(t *testing.T, limit time.Duration) (int, time.Durati
 	return s.cmd.ProcessState.ExitCode(), time.Since(began)
 }
 
-// tail is the end of a file.
+// tail returns the end of a file.
 func tail(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -269,9 +268,9 @@ func tail(name string) string {
 	return string(text[max(0, len(text)-logTail):])
 }
 
-// janitor is a small process that outlives ours: when we die without cleaning
-// up (a panic, the tests' own timeout, SIGKILL), the pipe that it reads from
-// closes, and it kills the groups that are left.
+// janitor is a small process that outlives ours. If we die without cleaning up (a panic, the
+// tests' own timeout, SIGKILL), the pipe that it reads closes, and it kills the remaining
+// groups.
 type janitor struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -303,7 +302,7 @@ func (j *janitor) note(op string, pid int) {
 	_, _ = fmt.Fprintln(j.pipe, op, pid)
 }
 
-// dismiss lets it end whatever is left and waits for it.
+// dismiss lets the janitor kill the remaining groups and waits for its end.
 func (j *janitor) dismiss() {
 	_ = j.pipe.Close()
 	_ = j.cmd.Wait()

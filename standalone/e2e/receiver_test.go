@@ -17,9 +17,8 @@ import (
 	"github.com/mediagate/mediagate/api/openapitest"
 )
 
-// receiver takes webhooks as a client's server does: it verifies each by the
-// Standard Webhooks scheme, holds it against the OpenAPI document, and keeps
-// what came.
+// receiver receives webhooks as a client's server does. It verifies each by the Standard
+// Webhooks scheme, checks it against the OpenAPI document, and keeps it.
 type receiver struct {
 	url string
 
@@ -27,13 +26,13 @@ type receiver struct {
 	secret   []byte
 	contract *openapitest.Contract
 	arrivals map[string][]arrival // by webhook id
-	first    int                  // of each webhook id so many are answered with 500
+	first    int                  // how many deliveries of each webhook id get a 500 first
 }
 
 // arrival is one delivery.
 type arrival struct {
 	body string
-	err  error // what is wrong with it
+	err  error // result of its checks
 	at   time.Time
 }
 
@@ -50,14 +49,14 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// know takes the document that says what webhooks are like.
+// know sets the document that describes webhooks.
 func (r *receiver) know(contract *openapitest.Contract) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.contract = contract
 }
 
-// trust takes the secret that webhooks are signed with.
+// trust sets the secret with which webhooks are signed.
 func (r *receiver) trust(t *testing.T, secret string) {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -102,7 +101,7 @@ func verify(secret []byte, h http.Header, body []byte) error {
 	return errors.New("the signature is wrong")
 }
 
-// all is everything that has come.
+// all returns all deliveries so far.
 func (r *receiver) all() map[string][]arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// decisions are what `mediagate recover` says that a person has to decide.
+// decisions is the output of `mediagate recover`: the decisions that an operator has to make.
 type decisions struct {
 	Marked     int `json:"marked"`
 	Tasks      int `json:"tasks"`
@@ -43,7 +43,7 @@ func (w *world) recover(to time.Time) (d decisions) {
 	return d
 }
 
-// decides waits until a person has to decide of exactly these, each "kind id".
+// decides waits until the operator has exactly these decisions to make, each as "kind id".
 func (w *world) decides(to time.Time, want ...string) (d decisions) {
 	w.t.Helper()
 	slices.Sort(want)
@@ -62,7 +62,7 @@ func (w *world) decides(to time.Time, want ...string) (d decisions) {
 	return d
 }
 
-// copyDatabase replaces one database by a copy of another one; nobody may be connected.
+// copyDatabase replaces one database by a copy of another, to which no client may be connected.
 func (w *world) copyDatabase(from, to string) {
 	w.t.Helper()
 	db, err := sql.Open("pgx", suite.shared.postgres.URL("postgres"))
@@ -82,9 +82,10 @@ func (w *world) copyDatabase(from, to string) {
 	}
 }
 
-// D17: the database is of before, Temporal, vendors and the bucket are of today. A job that
-// the row names, that a run remembers, or that the vendor shows by our id is polled for; a
-// person decides about the others. Nothing is made twice, and the books are right.
+// TestRestoreDatabase restores the database from a backup, while Temporal, the vendors and the
+// bucket stay as they are (D17). A job is polled if the row names it, if a run remembers it, or
+// if the vendor finds it by our id. An operator decides about the others. Nothing is made twice,
+// and the books are right.
 func TestRestoreDatabase(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -122,7 +123,7 @@ func TestRestoreDatabase(t *testing.T) {
 	}
 	w.workers[0].start(t)
 	w.decides(to, "task "+hidden.id, "row_missing "+lost.id)
-	hidden.want, hidden.code, hidden.left = "failed", "provider_submission_unknown", 1 // the file of the lost time
+	hidden.want, hidden.code, hidden.left = "failed", "provider_submission_unknown", 1 // the file from the lost period
 	eventually(t, time.Minute, "the task parks", func() error {
 		reasons, err := w.column("SELECT wait_reason FROM tasks WHERE id = $1", hidden.id)
 		if err == nil && !slices.Equal(reasons, []string{hidden.code}) {
@@ -133,18 +134,18 @@ func TestRestoreDatabase(t *testing.T) {
 	w.command("tasks", "fail", hidden.id, "-reason", "the vendor's console has its job, and the client its file")
 
 	err := temporal.SignalWorkflow(t.Context(), lost.id, "", workflows.SignalWake, nil)
-	if ended := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &ended) { // it may have seen by itself that it has no row
+	if ended := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &ended) { // the run may have ended already, because it has no row
 		t.Fatal(err)
 	}
 	w.tasks = slices.DeleteFunc(w.tasks, func(t *task) bool { return t == lost })
 	w.submit(job{model: theta})
 	w.verify(recoverTime)
 	if d := w.decides(to, "row_missing "+lost.id); d.Marked != 0 || d.Data[0].State != "failed" {
-		t.Errorf("in the end there is %+v", d)
+		t.Errorf("at the end the decisions are %+v", d)
 	}
 }
 
-// forget deletes what Temporal has of a task's run, and waits until it is gone.
+// forget deletes Temporal's data of a task's run, and waits until it is gone.
 func (w *world) forget(temporal client.Client, id string) {
 	w.t.Helper()
 	_, err := temporal.WorkflowService().DeleteWorkflowExecution(w.t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
@@ -162,9 +163,9 @@ func (w *world) forget(temporal client.Client, id string) {
 	})
 }
 
-// D17, the other way round: Temporal is of before, or empty, and the database is of today.
-// The operator has nothing to do. In the older copy, the run of a task that has ended
-// since sleeps until the task's deadline; the test wakes it, to save that time.
+// TestRestoreTemporal restores Temporal from a backup, or empty, while the database stays as it
+// is (D17). The operator has nothing to do. In the restored Temporal, the run of a task that has
+// ended since sleeps until the task's deadline. The test wakes the run to save that time.
 func TestRestoreTemporal(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -217,7 +218,8 @@ func (w *world) copyFolder(from, to string) {
 	}
 }
 
-// The standalone program is told at its start, since its worker starts with it.
+// TestRestoreStandalone gives the standalone program the time of the backup at its start,
+// because its worker starts with it.
 func TestRestoreStandalone(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -249,7 +251,7 @@ func TestRestoreStandalone(t *testing.T) {
 	s.start(t)
 	lost := w.submit(job{model: alpha, directive: "duration=300s", noHook: true})
 	w.awaitProcessing(lost)
-	w.cancel(first) // which is lost as well
+	w.cancel(first) // the restore loses the cancel too
 	w.await(first, recoverTime, "is cancelled", func(o object) bool { return o.Status == "cancelled" })
 
 	s.kill()
@@ -257,7 +259,7 @@ func TestRestoreStandalone(t *testing.T) {
 	s.args = append(s.args, "-restored-to", to.Format(time.RFC3339Nano))
 	s.start(t)
 	if d := w.decides(to, "row_missing "+lost.id); d.Marked != 0 {
-		t.Errorf("the worker began before %d tasks were told", d.Marked)
+		t.Errorf("the worker started before %d tasks were marked", d.Marked)
 	}
 	if o, err := w.read(first.id); err != nil || o.terminal() {
 		t.Errorf("the first task is %+v, %v", o, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// An account of five slots never has a sixth job, whoever dies meanwhile: its
-// worker between a grant and its signal, and again while jobs run. No slot is
-// lost by that, and no submit refused.
+// TestD7SlotsOutliveTheirWorker checks that an account with five slots never has a sixth job
+// (D7). The worker dies between a grant and its signal, and again while jobs run. No slot is
+// lost, and no submit is refused.
 func TestD7SlotsOutliveTheirWorker(t *testing.T) {
 	t.Parallel()
 	const slots = 5
@@ -60,7 +60,7 @@ func TestD7SlotsOutliveTheirWorker(t *testing.T) {
 	}
 }
 
-// running is how many jobs of the world's tasks the vendor has under way.
+// running returns how many jobs of the world's tasks run at the vendor.
 func (w *world) running(ctx context.Context) (n int64, err error) {
 	a, err := request{method: http.MethodGet, url: w.sandbox + "/_sandbox/jobs"}.do(ctx)
 	if err != nil {

@@ -12,11 +12,10 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// What the sandbox's songs play, in seconds; the second one of a request is
-// longer.
+// songSeconds is how long the sandbox's songs play. The second song of a request is longer.
 const songSeconds = 16
 
-// clip is one thing that a music task made.
+// clip is one result of a music task.
 type clip struct {
 	AudioID         string `json:"audio_id"`
 	ClipID          string `json:"clip_id"`
@@ -32,7 +31,7 @@ type clip struct {
 	Status          string `json:"status"`
 }
 
-// clips are those of a completed task.
+// clips returns the clips of a completed task.
 func (w *world) clips(t *task, want int) []clip {
 	w.t.Helper()
 	var wrapped struct {
@@ -51,7 +50,7 @@ func (w *world) clips(t *task, want int) []clip {
 	return wrapped.Data.Result.Music
 }
 
-// mp3 is a song as the vendors make it.
+// mp3 returns a song as the vendors make it.
 func mp3(t *testing.T, seconds float64) []byte {
 	t.Helper()
 	song, err := io.ReadAll(sample.MP3(seconds))
@@ -61,8 +60,8 @@ func mp3(t *testing.T, seconds float64) []byte {
 	return song
 }
 
-// checkStems reads an archive of tracks, and compares them with the vendor's files, by
-// how long they play.
+// checkStems reads an archive of tracks and compares them with the vendor's files. tracks holds
+// how long each plays.
 func (w *world) checkStems(t *task, of string, tracks map[string]float64) {
 	w.t.Helper()
 	c := w.clips(t, 1)[0]
@@ -97,7 +96,7 @@ func (w *world) checkStems(t *task, of string, tracks map[string]float64) {
 	}
 }
 
-// fourTracks are those of a song of music-a.
+// fourTracks returns the tracks of a song of music-a and how long they play.
 func fourTracks(seconds float64) map[string]float64 {
 	return map[string]float64{"vocals.mp3": seconds, "backing-vocals.mp3": seconds, "drums.mp3": seconds, "bass.mp3": seconds}
 }
@@ -109,7 +108,7 @@ var (
 	flowStep = step{path: songs, price: "0.1", objects: 3, body: map[string]any{"model": "Music-B", "sound_prompt": "slow jazz", "title": "Late"}}
 )
 
-// after is a step that works on a task's clip.
+// after returns a step that works on a task's clip.
 func after(t *task, index int, s step) step {
 	body := map[string]any{"task_id": t.id, "audio_index": index}
 	maps.Copy(body, s.body)

@@ -10,10 +10,10 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// TestD21Chain submits five tasks at once, each of which uses files of the ones before, while
-// the first one has yet to run: a picture, another picture of it, a video of that, the video
-// edited, and a video with the second picture and the edited video. In the other worlds the
-// process dies at a point of the second link.
+// TestD21Chain submits five tasks at once, before the first has run (D21). Each later task uses
+// files of earlier ones: a picture, another picture of it, a video of that, the edited video,
+// and a video with the second picture and the edited video. In most worlds the process dies at a
+// failpoint of the second link.
 func TestD21Chain(t *testing.T) {
 	t.Parallel()
 	points := []string{"", failpoint.HandedOver, failpoint.SettleCommitted}
@@ -30,10 +30,10 @@ func TestD21Chain(t *testing.T) {
 	}
 }
 
-// sourceChain is a chain of five links whose process dies at a point of the second one.
+// sourceChain is a chain of five links. The process dies at a failpoint of the second.
 type sourceChain struct {
 	*chain
-	point string // empty: it does not die
+	point string // empty: the process does not die
 }
 
 func (l *sourceChain) play() {
@@ -66,7 +66,7 @@ func (l *sourceChain) play() {
 	}
 	jobs := map[string]int{"gemini": 2, "vidu": 1, "dashscope": 1, "minimax": 1}
 	if l.point == failpoint.IntentStored || l.point == failpoint.VendorAccepted {
-		// The vendor cannot be asked what it did. The second link fails, and the links after it too.
+		// The vendor cannot look the job up, so the second link fails, and with it the later ones.
 		second.want, second.code = "failed", "provider_submission_unknown"
 		for _, t := range []*task{film, edited, both} {
 			t.want, t.code = "failed", "source_failed"
@@ -75,7 +75,7 @@ func (l *sourceChain) play() {
 		if l.point == failpoint.IntentStored {
 			jobs["gemini"] = 1
 		} else {
-			second.left = 1 // it had handed its file over
+			second.left = 1 // the vendor had handed over its file
 		}
 	}
 	l.settled()
@@ -89,7 +89,7 @@ func (l *sourceChain) play() {
 	l.checkWorkflows()
 }
 
-// guard has the process pass its failpoint alive, until unguard.
+// guard lets the process survive its failpoint, until unguard.
 func (l *sourceChain) guard() {
 	l.t.Helper()
 	if l.point == "" {
@@ -109,8 +109,8 @@ func (l *sourceChain) unguard() {
 
 func (l *sourceChain) mark() string { return filepath.Join(l.dir, "data", "failpoint-"+l.point) }
 
-// orderQuietly submits a step without a callback, which would pass the points of callbacks
-// after the end of the task.
+// orderQuietly submits a step without a callback. A callback would pass the failpoints of
+// callbacks after the end of the task.
 func (l *sourceChain) orderQuietly(s step) *task {
 	l.t.Helper()
 	t := &task{model: s.path, price: s.price}
@@ -122,8 +122,7 @@ func (l *sourceChain) orderQuietly(s step) *task {
 	return t
 }
 
-// link orders the second link. Where the process dies with the submit, the client says the
-// same again.
+// link submits the second link. If the process dies during the submit, link repeats it.
 func (l *sourceChain) link(s step) *task {
 	l.t.Helper()
 	if l.point != failpoint.SubmitCommitted {
@@ -150,7 +149,7 @@ func (l *sourceChain) link(s step) *task {
 	return t
 }
 
-// checkSources compares what a task says of the tasks whose files it uses, and lists them.
+// checkSources checks the sources that a task shows, and the list of tasks that use each source.
 func (l *sourceChain) checkSources(t, picture, video *task) {
 	l.t.Helper()
 	var shown struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// TestSpeechOutlivesNoProcess kills the process that speaks: the client sees no
-// end, pays nothing, and its hold is gone within a minute. The rows are the same at each
-// point of a speech: every run passes the last one, make verify those before it as well.
+// TestSpeechOutlivesNoProcess kills the process during a speech. The client gets an incomplete
+// answer and pays nothing, and its hold ends within a minute. The rows are the same at each
+// failpoint of a speech, so every run uses only the last one, and make verify also the others.
 func TestSpeechOutlivesNoProcess(t *testing.T) {
 	t.Parallel()
 	points := []string{failpoint.SpeechSent}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// stopLimit is what the contract gives a stop.
+// stopLimit is how long a stop may take by the contract.
 const stopLimit = 20 * time.Second
 
-// Asked to stop while tasks are in every state, the program hands its waits
-// back and exits with 0; started again, it finishes them.
+// TestStopUnderLoad stops the program while tasks are in every state. The program releases its
+// waits and exits with 0. After a new start, it finishes the tasks.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: standalone})
@@ -33,8 +33,8 @@ func TestStopUnderLoad(t *testing.T) {
 	w.verify(recoverTime)
 }
 
-// Asked to stop, a worker of several ends its calls and hands the rest to the
-// others.
+// TestWorkerStops stops one of several workers. The worker ends its calls and leaves the rest to
+// the others.
 func TestWorkerStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, workers: 2})
@@ -46,7 +46,7 @@ func TestWorkerStops(t *testing.T) {
 	if code, took := w.workers[0].terminate(t, 2*stopLimit); code != 0 || took > stopLimit {
 		t.Errorf("the worker exits with %d after %s, want 0 within %s", code, took, stopLimit)
 	}
-	// The channel has moved at once: nothing waits for a timeout.
+	// The channel's work moves at once, without waiting for a timeout.
 	w.verify(90 * time.Second)
 	if code, took := w.apis[0].terminate(t, 2*stopLimit); code != 0 || took > stopLimit {
 		t.Errorf("the API exits with %d after %s, want 0 within %s", code, took, stopLimit)

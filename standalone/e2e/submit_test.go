@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// checkLedger compares the kinds of the task's entries, newest first.
+// checkLedger compares the kinds of the task's ledger entries, newest first.
 func (w *world) checkLedger(t *task, kinds ...string) {
 	w.t.Helper()
 	var ledger struct {
@@ -25,12 +25,13 @@ func (w *world) checkLedger(t *task, kinds ...string) {
 	}
 }
 
-// A cancel is obeyed within seconds, and reaches the vendor: it stops what it has not begun.
+// TestCancel checks that a cancel takes effect within seconds and reaches the vendor, which
+// stops a job that it has not begun.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production})
 	for _, model := range []string{beta, gamma} {
-		w.submit(job{model: model, directive: "duration=30m"}) // the vendor begins after a tenth of it
+		w.submit(job{model: model, directive: "duration=30m"}) // the vendor begins after a tenth of the duration
 	}
 	for _, task := range w.tasks {
 		w.awaitProcessing(task)

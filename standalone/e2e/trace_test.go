@@ -20,20 +20,20 @@ import (
 	"github.com/mediagate/mediagate/sandbox"
 )
 
-// The span of the client that submits.
+// The trace and the span of the client that submits.
 const (
 	clientTrace  = "4bf92f3577b34da6a3ce929d0e0e4736"
 	clientSpan   = "00f067aa0ba902b7"
 	clientParent = "00-" + clientTrace + "-" + clientSpan + "-01"
 )
 
-// collector takes spans by OTLP over HTTP.
+// collector receives spans by OTLP over HTTP.
 type collector struct {
 	url string
 
 	mu    sync.Mutex
 	spans []*tracepb.Span
-	text  strings.Builder // all that came
+	text  strings.Builder // the text of all batches
 }
 
 func newCollector(t *testing.T) *collector {
@@ -45,7 +45,7 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// ServeHTTP takes a batch.
+// ServeHTTP receives a batch.
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	batch := &collectorpb.ExportTraceServiceRequest{}
@@ -63,8 +63,8 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// trace is the spans of the client's trace. All others are a failure: what no submit has
-// begun is traced nowhere.
+// trace returns the spans of the client's trace. Any other span is an error, because only a
+// submit may start a trace.
 func (c *collector) trace() (trace, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *collector) trace() (trace, error) {
 
 type trace []*tracepb.Span
 
-// named are the spans of a name.
+// named returns the spans with the name.
 func (tr trace) named(name string) (found trace) {
 	for _, s := range tr {
 		if s.Name == name {
@@ -88,7 +88,7 @@ func (tr trace) named(name string) (found trace) {
 	return found
 }
 
-// path is the names from a span up to the client's, or to where a parent is missing.
+// path returns the names from a span up to the client's, or to the first missing parent.
 func (tr trace) path(s *tracepb.Span) []string {
 	names := []string{s.Name}
 	for hex.EncodeToString(s.ParentSpanId) != clientSpan {
@@ -102,12 +102,12 @@ func (tr trace) path(s *tracepb.Span) []string {
 	return append(names, "client")
 }
 
-// variables have a process export its spans there, soon.
+// variables returns the environment with which a process exports its spans to url, soon.
 func variables(url string) []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + url, "OTEL_BSP_SCHEDULE_DELAY=100"}
 }
 
-// awaitTrace waits until as many spans of a name have come.
+// awaitTrace waits until the trace has the expected number of spans of each name.
 func (w *world) awaitTrace(c *collector, want map[string]int) (got trace) {
 	w.t.Helper()
 	eventually(w.t, 30*time.Second, "the trace", func() (err error) {
@@ -126,8 +126,9 @@ func (w *world) awaitTrace(c *collector, want map[string]int) (got trace) {
 	return got
 }
 
-// One trace a task, over all processes: from the client's span to each call of the vendor
-// and to the callback. No span holds what the client wrote, a key, or an address.
+// TestOneTraceATask checks that a task has one trace over all processes, from the client's span
+// to each call of the vendor and to the callback. No span contains the client's text, a key or
+// an address.
 func TestOneTraceATask(t *testing.T) {
 	t.Parallel()
 	took := newCollector(t)
@@ -167,7 +168,7 @@ func TestOneTraceATask(t *testing.T) {
 	defer took.mu.Unlock()
 	for what, word := range words {
 		if len(word) > 3 && strings.Contains(took.text.String(), word) {
-			t.Errorf("the collector was told the %s", what)
+			t.Errorf("the collector received the %s", what)
 		}
 	}
 }

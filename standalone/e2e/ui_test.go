@@ -12,14 +12,15 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// click is one thing that an operator does in Temporal's web interface.
+// click is one action of an operator in Temporal's web interface.
 type click struct {
 	Workflow string `json:"workflow"`
 	Act      string `json:"act"`
 	Name     string `json:"name,omitempty"` // of a signal
 }
 
-// clicks does these in a browser, one after the other. It returns what is shown in each.
+// clicks performs the actions in a browser, in order. It returns the text that the page shows
+// after each.
 func (w *world) clicks(browser, folder string, orders ...click) (shown []string) {
 	w.t.Helper()
 	input, err := json.Marshal(orders)
@@ -40,9 +41,9 @@ func (w *world) clicks(browser, folder string, orders ...click) (shown []string)
 	return shown
 }
 
-// What an operator can do to a task's run in Temporal's web interface, done there in a
-// real browser: cancel, terminate, reset, and the signals that a parked task shows. The
-// page says what the task waits for. Each task ends once, with its money right.
+// TestTemporalUI performs in a real browser each action of an operator on a task's run in
+// Temporal's web interface: cancel, terminate, reset, and the signals that a parked task offers.
+// The page shows the reason for which the task waits. Each task ends once, with its money right.
 func TestTemporalUI(t *testing.T) {
 	t.Parallel()
 	browser, err := exec.LookPath("chromium")
@@ -54,7 +55,7 @@ func TestTemporalUI(t *testing.T) {
 	c := w.dial()
 	t.Cleanup(c.Close)
 
-	// The answers to these two are lost, and their vendor cannot be asked for them.
+	// The answers to these two are lost, and their vendor cannot look the jobs up.
 	undecided := map[string]*task{}
 	for _, signal := range []string{"retry", "fail"} {
 		undecided[signal] = w.submitUnanswered()
@@ -62,7 +63,7 @@ func TestTemporalUI(t *testing.T) {
 	for _, task := range undecided {
 		w.awaitUndecided(c, task)
 	}
-	undecided["retry"].maxJobs = 2 // by the operator's word
+	undecided["retry"].maxJobs = 2 // the operator has the submit repeated
 	undecided["fail"].want, undecided["fail"].code = "failed", "provider_submission_unknown"
 
 	waiting := map[string]*task{}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// upload gives a file a link.
+// upload uploads a file and returns its link.
 func (w *world) upload(name string, content []byte) string {
 	w.t.Helper()
 	var form bytes.Buffer

@@ -21,8 +21,8 @@ import (
 	"go.temporal.io/sdk/log"
 )
 
-// verify asks everything that must hold at a test's end, however the
-// processes died on the way. It waits for the tasks' ends first, until limit.
+// verify waits up to limit for the tasks' ends, and checks everything that must hold at the end
+// of a test, however the processes died.
 func (w *world) verify(limit time.Duration) {
 	w.t.Helper()
 	ends := w.awaitEnds(limit)
@@ -57,7 +57,7 @@ func (w *world) awaitEnds(limit time.Duration) map[string]object {
 	return ends
 }
 
-// checkEnds compares each end with the wanted one, and fetches results.
+// checkEnds compares each end with the expected one, and fetches the results.
 func (w *world) checkEnds(ends map[string]object) {
 	w.t.Helper()
 	for _, t := range w.tasks {
@@ -87,7 +87,7 @@ func (w *world) checkEnds(ends map[string]object) {
 	}
 }
 
-// results is how many files the task has in that state.
+// results returns the expected number of the task's files for the status.
 func (t *task) results(status string) int {
 	if status != "completed" {
 		return 0
@@ -95,7 +95,7 @@ func (t *task) results(status string) int {
 	return max(cmp.Or(t.files, 1), 0)
 }
 
-// kept is how many objects the bucket has of the task in that state.
+// kept returns the expected number of the task's objects in the bucket for the status.
 func (t *task) kept(status string) int {
 	if status != "completed" {
 		return t.left
@@ -103,7 +103,7 @@ func (t *task) kept(status string) int {
 	return cmp.Or(t.objects, t.results(status))
 }
 
-// fetch reads a result through its link.
+// fetch downloads a result by its link and checks its size and type.
 func (w *world) fetch(i item) error {
 	if len(i.URL) != 1 {
 		return fmt.Errorf("%d links", len(i.URL))
@@ -118,12 +118,12 @@ func (w *world) fetch(i item) error {
 	return nil
 }
 
-// checkJobs counts what the vendor was asked for.
+// checkJobs checks the number of the vendor's jobs for each task.
 func (w *world) checkJobs(ends map[string]object) {
 	w.t.Helper()
 	for _, t := range w.tasks {
 		if t.ref == "" {
-			continue // its job is counted with all of its vendor
+			continue // its job cannot be found by a reference; see vendorHas
 		}
 		jobs, err := w.jobs(t)
 		if err != nil {
@@ -143,10 +143,10 @@ func (w *world) checkJobs(ends map[string]object) {
 	}
 }
 
-// prices are what the tests' tasks cost: 5 s of video, one image.
+// prices holds the prices of the tests' tasks: 5 s of video, or one image.
 var prices = map[string]string{alpha: "0.42", beta: "0.625", delta: "0.28", gamma: "0.50", theta: "0.015", zeta: "0.092"}
 
-// checkMoney compares account, key and tasks to the last micro.
+// checkMoney checks the amounts of account, key and tasks to the last micro.
 func (w *world) checkMoney(ends map[string]object) {
 	w.t.Helper()
 	spent := new(big.Rat)
@@ -195,7 +195,7 @@ func amount(w *world, text string) *big.Rat {
 	return r
 }
 
-// checkHooks compares what came with what is due: each webhook at least
+// checkHooks compares the received webhooks with the expected ones. Each must arrive at least
 // once, under one id, signed, and with the same bytes each time.
 func (w *world) checkHooks(ends map[string]object) {
 	w.t.Helper()
@@ -228,12 +228,11 @@ func (w *world) checkHooks(ends map[string]object) {
 		}
 	}
 	for id, arrivals := range came {
-		w.t.Errorf("%d deliveries of %q, which no client was told of", len(arrivals), id)
+		w.t.Errorf("%d deliveries of %q, which was not acknowledged to a client", len(arrivals), id)
 	}
 }
 
-// checkBucket lists the world's bucket: one object a result, and no upload
-// that nobody finishes.
+// checkBucket checks the world's bucket: one object for each result, and no unfinished upload.
 func (w *world) checkBucket(ends map[string]object) {
 	w.t.Helper()
 	store := w.bucket()
@@ -248,7 +247,7 @@ func (w *world) checkBucket(ends map[string]object) {
 	}
 	for _, o := range objects {
 		if aws.ToString(o.Key) == "results/probe" {
-			continue // of a worker that was killed while it tried the bucket: the next one replaces it
+			continue // left by a worker that was killed while it probed the bucket; the next probe replaces it
 		}
 		if w.uploads[aws.ToString(o.Key)] {
 			continue // kept for as long as its link works
@@ -258,7 +257,7 @@ func (w *world) checkBucket(ends map[string]object) {
 		}
 		parts := strings.Split(aws.ToString(o.Key), "/") // results/<task>/<attempt>/<index>
 		if len(parts) != 4 || parts[0] != "results" {
-			w.t.Errorf("object %s is none of ours", aws.ToString(o.Key))
+			w.t.Errorf("unexpected object %s", aws.ToString(o.Key))
 			continue
 		}
 		found[parts[1]]++
@@ -270,7 +269,7 @@ func (w *world) checkBucket(ends map[string]object) {
 		}
 	}
 	if diff := gocmp.Diff(want, found); diff != "" {
-		w.t.Errorf("objects a task (-want +got):\n%s", diff)
+		w.t.Errorf("objects by task (-want +got):\n%s", diff)
 	}
 	uploads, err := store.ListMultipartUploads(w.t.Context(), &s3.ListMultipartUploadsInput{Bucket: &w.s3.Bucket})
 	if err != nil {
@@ -278,13 +277,13 @@ func (w *world) checkBucket(ends map[string]object) {
 	}
 	for _, u := range uploads.Uploads {
 		if aws.ToString(u.Key) == "results/probe" {
-			continue // which may be under way
+			continue // the upload may be in progress
 		}
 		w.t.Errorf("an upload of %s was never finished", aws.ToString(u.Key))
 	}
 }
 
-// bucket is a client of the S3 service that is not ours.
+// bucket returns a client of the S3 service that is not our own.
 func (w *world) bucket() *s3.Client {
 	return s3.New(s3.Options{
 		Region: w.s3.Region, BaseEndpoint: &w.s3.Endpoint, UsePathStyle: true,
@@ -292,7 +291,7 @@ func (w *world) bucket() *s3.Client {
 	})
 }
 
-// checkWorkflows looks for runs that hang: only the singletons stay.
+// checkWorkflows checks that no run hangs: only the singletons may be open.
 func (w *world) checkWorkflows() {
 	w.t.Helper()
 	c := w.dial()
@@ -315,7 +314,7 @@ func (w *world) checkWorkflows() {
 	})
 }
 
-// dial is a client of the world's Temporal server.
+// dial returns a client of the world's Temporal server.
 func (w *world) dial() client.Client {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
@@ -327,8 +326,8 @@ func (w *world) dial() client.Client {
 	return c
 }
 
-// checkCharged reports jobs that were done without the vendor's word on what they
-// cost us, or with another than that: the provider and its unit.
+// checkCharged checks the recorded vendor charges of all successful attempts. want is their
+// provider and unit, and every amount must be positive.
 func (w *world) checkCharged(want string) {
 	w.t.Helper()
 	got, err := w.column(`SELECT DISTINCT provider || ' ' || vendor_unit || CASE WHEN vendor_amount > 0 THEN '' ELSE ' for nothing' END

@@ -19,14 +19,14 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// What somebody with the Temporal UI can do to a run.
+// The actions on a run in Temporal's UI.
 const (
 	terminated = "terminated"
 	cancelled  = "cancelled"
 	reset      = "reset"
 )
 
-// meddle does it.
+// meddle performs such an action.
 func (w *world) meddle(c client.Client, workflowID, how string) {
 	w.t.Helper()
 	if err := w.tryMeddle(c, workflowID, how); err != nil {
@@ -57,7 +57,7 @@ func (w *world) tryMeddle(c client.Client, workflowID, how string) error {
 	}
 }
 
-// firstDecision is the earliest event that a run can be reset to.
+// firstDecision returns the earliest event to which a run can be reset.
 func (w *world) firstDecision(c client.Client, workflowID string) (int64, error) {
 	history := c.GetWorkflowHistory(w.t.Context(), workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
@@ -72,10 +72,11 @@ func (w *world) firstDecision(c client.Client, workflowID string) (int64, error)
 	return 0, errors.New("it has decided nothing yet")
 }
 
-// stepLease is how long a run may take to ask again that was given an activity (D2).
+// stepLease is how long a run may take to ask for its next step after it was given an activity
+// (D2).
 const stepLease = 10 * time.Minute
 
-// How a task ends whose run was meddled with before the end was stored.
+// meddledEnd returns the status of a task whose run was meddled with before the end was stored.
 func meddledEnd(how string) string {
 	if how == cancelled {
 		return "cancelled"
@@ -83,27 +84,27 @@ func meddledEnd(how string) string {
 	return "completed"
 }
 
-// situation is what a task waits for.
+// situation is a state in which a task waits.
 type situation struct {
 	begin  func(*meddled) *task
-	begun  func(*meddled, *task) error            // nil once the task waits for that
-	end    string                                 // of the task unless its run is cancelled; empty: completed
-	unsent bool                                   // a cancel ends the task before its vendor has a job
-	after  func(*meddled, map[string]*task) error // lets the tasks go on, by how their runs were meddled with
+	begun  func(*meddled, *task) error            // returns nil once the task is in the state
+	end    string                                 // status unless the run is cancelled; empty: completed
+	unsent bool                                   // if cancelled, the task ends before its vendor has a job
+	after  func(*meddled, map[string]*task) error // lets the tasks continue; the map's keys are the actions
 }
 
-// meddled is a world whose tasks' runs are meddled with.
+// meddled is a world whose runs the test meddles with.
 type meddled struct {
 	*world
 	slowURL string
-	asked   sync.Map      // paths of the slow pictures that were asked for
-	give    chan struct{} // closed when they are given
+	asked   sync.Map      // paths of requested slow pictures
+	give    chan struct{} // closed to serve the pictures
 }
 
-// again follows the path of a picture that was asked for more than once.
+// again is a suffix for the path of a picture that was requested more than once.
 const again = " again"
 
-// slow serves pictures that come when they are given.
+// slow serves pictures once give is closed.
 func (m *meddled) slow() {
 	m.t.Helper()
 	m.give = make(chan struct{})
@@ -124,7 +125,7 @@ func (m *meddled) slow() {
 	m.slowURL = server.URL
 }
 
-// rowSays is a condition: the query finds a row for the task.
+// rowSays returns a condition: the query finds a row for the task.
 func rowSays(query string) func(*meddled, *task) error {
 	return func(m *meddled, t *task) error {
 		rows, err := m.column(query, t.id)
@@ -137,8 +138,9 @@ func rowSays(query string) func(*meddled, *task) error {
 
 func begins(j job) func(*meddled) *task { return func(m *meddled) *task { return m.submit(j) } }
 
-// Tasks that wait behind others, for an operator or for modal parameters sleep as one does
-// that waits for its vendor: the random plays of package workflows meddle with these runs.
+// situations are the states to test. Tasks that wait in the queue, for an operator or for modal
+// parameters sleep like one that waits for its vendor. The random tests of package workflows
+// meddle with those runs.
 var situations = map[string]situation{
 	"checking inputs": {
 		begin: func(m *meddled) *task {
@@ -151,15 +153,15 @@ var situations = map[string]situation{
 		begun: func(m *meddled, t *task) error {
 			name, _ := m.asked.Load(t.id)
 			if _, ok := m.asked.Load(name); !ok {
-				return errors.New("nobody has asked for its picture")
+				return errors.New("its picture was not requested")
 			}
 			return nil
 		},
-		after: func(m *meddled, tasks map[string]*task) error { // a check that was left alone is stopped, and made anew
+		after: func(m *meddled, tasks map[string]*task) error { // the check without a run is stopped, and made again
 			name, _ := m.asked.Load(tasks[terminated].id)
 			err := until(m.t.Context(), recoverTime, func() error {
 				if _, ok := m.asked.Load(fmt.Sprint(name) + again); !ok {
-					return errors.New("the picture of the terminated run was not asked for again")
+					return errors.New("the picture of the terminated run was not requested again")
 				}
 				return nil
 			})
@@ -176,7 +178,7 @@ var situations = map[string]situation{
 		begin: begins(job{model: alpha, directive: "duration=30s"}),
 		begun: rowSays("SELECT task_id FROM awaits WHERE task_id = $1"),
 	},
-	"copying": { // which hangs at first
+	"copying": { // the first download hangs
 		begin: begins(job{model: alpha, directive: "fail=timeout, at=download, times=1, result_bytes=12000000"}),
 		begun: func(m *meddled, t *task) error {
 			jobs, err := m.jobs(t)
@@ -188,8 +190,8 @@ var situations = map[string]situation{
 	},
 }
 
-// In whatever a task waits for, its run is terminated, cancelled and reset. The task ends
-// once, with its money right, and nothing is sent twice (D1).
+// TestRunsMeddledWith terminates, cancels and resets the run of a task in each state in which a
+// task waits (D1). The task ends once, with its money right, and nothing is submitted twice.
 func TestRunsMeddledWith(t *testing.T) {
 	t.Parallel()
 	m := &meddled{world: newWorld(t, options{shape: production})}
@@ -234,7 +236,7 @@ func TestRunsMeddledWith(t *testing.T) {
 	}
 	group.Wait()
 	ends := m.awaitEnds(recoverTime)
-	m.meddle(c, tasks["waiting for its vendor"][terminated].id, reset) // though it has ended
+	m.meddle(c, tasks["waiting for its vendor"][terminated].id, reset) // although the task has ended
 	m.checkEnds(ends)
 	m.checkJobs(ends)
 	m.checkMoney(ends)
@@ -244,8 +246,8 @@ func TestRunsMeddledWith(t *testing.T) {
 	m.checkObjects(nil, false)
 }
 
-// The run is meddled with before anything was sent: after the worker died with
-// its intent stored, and for a cancel and a termination also before that.
+// verifyMeddledWhilePending meddles with a run before anything was sent: after the worker died
+// with its intent stored, and for a cancel and a termination also before the intent.
 func verifyMeddledWhilePending(t *testing.T, how string) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, failpoint: failpoint.IntentStored})
@@ -268,13 +270,13 @@ func verifyMeddledWhilePending(t *testing.T, how string) {
 	}
 	w.victim().start(t)
 	limit := recoverTime
-	if how == terminated { // neither sender nor run is left: the lease of the step ends first
+	if how == terminated { // neither sender nor run is left, so the step's lease must end first
 		limit += stepLease
 	}
 	w.verify(limit)
 }
 
-// awaitRun waits until Temporal has a run.
+// awaitRun waits until Temporal has the run.
 func (w *world) awaitRun(c client.Client, workflowID string) {
 	w.t.Helper()
 	eventually(w.t, 30*time.Second, workflowID+" runs", func() error {
@@ -283,7 +285,7 @@ func (w *world) awaitRun(c client.Client, workflowID string) {
 	})
 }
 
-// meddlings are the scenarios of every way.
+// meddlings returns the scenarios for each action.
 func meddlings() map[string]func(*testing.T) {
 	all := map[string]func(*testing.T){}
 	for _, how := range []string{terminated, cancelled, reset} {

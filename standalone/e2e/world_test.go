@@ -21,28 +21,28 @@ import (
 	"github.com/mediagate/mediagate/sandbox"
 )
 
-// options are what a test wants of its world.
+// options configures a world.
 type options struct {
 	shape     string         // standalone or production
-	failpoint string         // armed in the process that passes it
-	settings  map[string]any // over those of every world
-	env       []string       // of the processes
+	failpoint string         // armed in the process that passes it; see world.victim
+	settings  map[string]any // override the settings of every world
+	env       []string       // added to the environment of the processes
 
-	// Production only.
+	// The options below are for production only.
 	apis        int              // 0: one
 	workers     int              // 0: one
-	workersOff  bool             // started by the test
-	bin         string           // program of migration, API and workers; empty: bin/mediagate
+	workersOff  bool             // the test starts the workers
+	bin         string           // program for migration, API and workers; empty: bin/mediagate
 	channels    []map[string]any // instead of the sandbox's, without base_url
-	armed       int              // which worker has the failpoint: 0 for all, else its number
-	ownTemporal bool             // processes of its own, to be killed
+	armed       int              // number of the worker with the failpoint; 0: all
+	ownTemporal bool             // this and the next: own processes, which the test may kill
 	ownS3       bool
 	ownPostgres bool
-	oneServer   bool // Temporal's databases are on the world's own PostgreSQL, too
+	oneServer   bool // put Temporal's databases on the world's own PostgreSQL
 	ownSandbox  bool
-	links       bool                          // each process reaches the others through links that can be cut, see newLinks
-	prepare     []string                      // SQL that the database is prepared with
-	alter       func(settings map[string]any) // of those of the processes, last
+	links       bool                          // connect processes through links that can be cut; see linked
+	prepare     []string                      // SQL statements that prepare the database
+	alter       func(settings map[string]any) // last change to the settings
 }
 
 const (
@@ -50,38 +50,38 @@ const (
 	production = "production"
 )
 
-// world is one gateway under test, with all around it.
+// world is one gateway under test, with everything around it.
 type world struct {
 	t    *testing.T
 	opts options
 	name string
 	dir  string
 
-	apis     []*service // in the standalone shape, apis and workers are the one process
+	apis     []*service // in the standalone shape, apis and workers hold the same process
 	workers  []*service
-	temporal *service // set when it is this world's own
+	temporal *service // nil if Temporal is shared
 	s3Server *service
 	database *outage
-	links    links // with the option of that name
+	links    links // nil without the option links
 
 	apiURLs     []string
 	adminKey    string
 	account     string
 	key         string
 	temporalAt  string
-	ui          string // standalone
+	ui          string // standalone only
 	namespace   string
 	sandbox     string
 	s3          s3Place
-	databaseURL string         // production
-	settings    map[string]any // production: those of the file
+	databaseURL string         // production only
+	settings    map[string]any // production only: content of the settings file
 
 	contract *openapitest.Contract
 	hooks    *receiver
 	media    mediaServer
 	tasks    []*task // acknowledged
 
-	uploads map[string]bool // by their objects
+	uploads map[string]bool // by object key
 }
 
 var worlds atomic.Int64
@@ -103,7 +103,7 @@ func newWorld(t *testing.T, o options) *world {
 	return w
 }
 
-// base are the settings of every world: what is to be waited for is short.
+// base returns the settings of every world. Their waits are short.
 func (w *world) base() map[string]any {
 	settings := map[string]any{"park_retry": "5s", "shutdown_grace": "12s"}
 	maps.Copy(settings, w.opts.settings)
@@ -123,7 +123,7 @@ func (w *world) writeSettings(settings map[string]any) string {
 	return name
 }
 
-// arm is the environment that arms the world's failpoint.
+// arm returns the environment that arms the world's failpoint.
 func (w *world) arm() []string {
 	if w.opts.failpoint == "" {
 		return nil
@@ -136,7 +136,7 @@ func (w *world) startStandalone() {
 	data := filepath.Join(w.dir, "data")
 	p := program{name: "standalone", bin: "mediagate-standalone", dir: w.dir, env: slices.Concat(w.opts.env, w.arm())}
 	settings, api := w.base(), freeAddr(w.t)
-	if settings["oidc"] != nil { // a sign-in comes back to it
+	if settings["oidc"] != nil { // the sign-in redirects to it
 		settings["public_url"] = "http://" + api
 	}
 	p.args = []string{"-data", data, "-config", w.writeSettings(settings)}
@@ -230,7 +230,7 @@ func (w *world) startProduction() {
 	}
 }
 
-// ownInfra starts one embedded server in a process of this world's own.
+// ownInfra starts one embedded server in a process of this world.
 func (w *world) ownInfra(name string, more ...string) *service {
 	w.t.Helper()
 	p := infraProgram(name, w.dir, name, func() string { return freeAddr(w.t) })
@@ -238,8 +238,8 @@ func (w *world) ownInfra(name string, more ...string) *service {
 	return launch(w.t, p)
 }
 
-// sandboxChannels are the vendors' accounts, as the sandbox has them, where
-// there is an adapter and a built-in model is routed to it.
+// sandboxChannels returns a channel for each vendor of the sandbox that has an adapter and a
+// built-in model with a route to it.
 func sandboxChannels(url string) []map[string]any {
 	var channels []map[string]any
 	for _, c := range sandbox.Channels(url) {
@@ -253,7 +253,7 @@ func sandboxChannels(url string) []map[string]any {
 	return channels
 }
 
-// bin is the program that is started next.
+// bin returns the program to start next.
 func (w *world) bin() string { return cmp.Or(w.opts.bin, "mediagate") }
 
 // once runs a command of bin/mediagate to its end.
@@ -303,7 +303,7 @@ func (w *world) addWorker(n int, config string) {
 	w.workers = append(w.workers, s)
 }
 
-// victim is the process that passes the world's failpoint.
+// victim returns the process that passes the world's failpoint.
 func (w *world) victim() *service {
 	switch {
 	case strings.HasPrefix(w.opts.failpoint, failpoint.SubmitCommitted):

@@ -1,8 +1,8 @@
-// Package hostguard stands in front of servers that trust whoever reaches them:
-// Temporal's web interface and the sandbox. They listen on the loopback, but a page
-// in a browser of the same machine reaches that too: under a name of its own that
-// it has lead here (DNS rebinding), or across origins.
+// Package hostguard protects servers that trust every caller: Temporal's web interface and the
+// sandbox. They listen on the loopback. But a web page in a browser on the same machine can
+// reach the loopback too, across origins or under a host name that it has pointed there (DNS
+// rebinding).
 //
-// It owns which names in Host and Origin belong to such a server, and imports
-// nothing of the product.
+// The package decides which hosts in Host and Origin belong to such a server. It imports nothing
+// of the product.
 package hostguard

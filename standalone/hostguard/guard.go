@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Names are hosts, without port, under which a server may be reached besides
-// the loopback and the address that a connection came to.
+// Names are hosts, without port, under which a server is reachable besides the loopback and the
+// address of the connection.
 type Names []string
 
-// ParseNames reads a list with commas.
+// ParseNames parses a list of hosts separated by commas.
 func ParseNames(list string) (Names, error) {
 	var names Names
 	for name := range strings.SplitSeq(list, ",") {
@@ -30,9 +30,9 @@ func ParseNames(list string) (Names, error) {
 	return names, nil
 }
 
-// Wrap lets those requests through whose Host is one of the names, and whose
-// Origin, if a browser has sent one, is that same place or one of the names. A
-// request without Host, as of HTTP/1.0, names no place and is refused.
+// Wrap returns a handler that forwards a request only if its Host is allowed and its Origin, if
+// any, is the same host or one of the names. Allowed hosts are the loopback, the address of the
+// connection and the names. A request without Host, as in HTTP/1.0, is refused.
 func (n Names) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -51,8 +51,8 @@ func refuse(w http.ResponseWriter, text string) {
 	http.Error(w, text, http.StatusForbidden)
 }
 
-// known reports whether the host is the loopback, the address that the connection
-// came to, or one of the names.
+// known reports whether host is the loopback, the address of the connection, or one of the
+// names.
 func (n Names) known(r *http.Request, host string) bool {
 	if host == "localhost" || slices.Contains(n, host) {
 		return true
@@ -66,8 +66,8 @@ func (n Names) known(r *http.Request, host string) bool {
 	return ip.IsLoopback() || ok && ip == local.AddrPort().Addr().Unmap()
 }
 
-// sameOrigin judges the Origin, of which there may be one or none. A page
-// without one of its own, as in a sandboxed frame, says null.
+// sameOrigin checks the Origin header. A request may have one or none. A page without an origin,
+// as in a sandboxed frame, sends null, which is refused.
 func (n Names) sameOrigin(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -83,7 +83,7 @@ func (n Names) sameOrigin(r *http.Request) bool {
 	return strings.EqualFold(u.Host, r.Host) || slices.Contains(n, plain(u.Hostname()))
 }
 
-// hostname is a Host without port and brackets; empty for what is none.
+// hostname returns a Host without port and brackets, or "" if it is not valid.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return plain(name)
@@ -97,5 +97,5 @@ func hostname(host string) string {
 	return plain(host)
 }
 
-// plain is a name as names are compared.
+// plain returns a name in the form in which names are compared.
 func plain(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

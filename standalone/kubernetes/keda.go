@@ -2,7 +2,7 @@ package kubernetes
 
 import meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ScaledObject is KEDA's, with the fields that are used here.
+// ScaledObject is KEDA's type of that name, with the fields that the manifests use.
 type ScaledObject struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -18,7 +18,7 @@ type ScaledObject struct {
 	} `json:"spec"`
 }
 
-// Trigger is one of KEDA's scaler for Temporal.
+// Trigger is a trigger of KEDA's scaler for Temporal.
 type Trigger struct {
 	Type     string `json:"type"`
 	Metadata struct {

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Manifests are the objects of a kustomization.
+// Manifests holds the objects of a kustomization.
 type Manifests struct {
 	Objects []meta.Object
-	Files   []string // that were read
+	Files   []string // the files that Load read
 }
 
 // All returns the objects of one type.
@@ -34,7 +34,7 @@ func All[T meta.Object](m Manifests) (found []T) {
 	return found
 }
 
-// Named returns the object of a type that has the name.
+// Named returns the object of a type with the name.
 func Named[T meta.Object](m Manifests, name string) (one T, err error) {
 	for _, one := range All[T](m) {
 		if one.GetName() == name {
@@ -44,7 +44,7 @@ func Named[T meta.Object](m Manifests, name string) (one T, err error) {
 	return one, fmt.Errorf("there is no %T of the name %s", one, name)
 }
 
-// kustomization is what a file kustomization.yaml may hold here.
+// kustomization is the supported content of a file kustomization.yaml.
 type kustomization struct {
 	meta.TypeMeta `json:",inline"`
 
@@ -70,7 +70,7 @@ type kustomization struct {
 	} `json:"patches"`
 }
 
-// Load reads the kustomization in a folder, with those that it names.
+// Load reads the kustomization in a folder and the resources that it names.
 func Load(folder string) (m Manifests, err error) {
 	file := filepath.Join(folder, "kustomization.yaml")
 	text, err := os.ReadFile(file)
@@ -116,7 +116,7 @@ func (m *Manifests) add(path string) error {
 	return nil
 }
 
-// generate adds the ConfigMaps that are made of files, without the hash in their names.
+// generate adds the ConfigMaps that are generated from files, without the hash in their names.
 func (m *Manifests) generate(folder string, k kustomization) error {
 	for _, g := range k.ConfigMapGenerator {
 		c := &core.ConfigMap{Data: map[string]string{}}
@@ -135,8 +135,7 @@ func (m *Manifests) generate(folder string, k kustomization) error {
 	return nil
 }
 
-// patch takes the number of its pods out of a Deployment, the only change that an
-// overlay makes here.
+// patch removes the number of pods from a Deployment. The overlays here make no other change.
 func (m *Manifests) patch(k kustomization) error {
 	for _, p := range k.Patches {
 		var steps []struct {
@@ -160,7 +159,7 @@ func (m *Manifests) patch(k kustomization) error {
 	return nil
 }
 
-// nameImages gives containers the images that the kustomization names.
+// nameImages replaces the images of containers as the kustomization says.
 func (m *Manifests) nameImages(k kustomization) error {
 	for _, image := range k.Images {
 		used := false
@@ -179,7 +178,7 @@ func (m *Manifests) nameImages(k kustomization) error {
 	return nil
 }
 
-// PodSpec is the pod of an object that makes pods; nil: it makes none.
+// PodSpec returns the pod of an object that creates pods, or nil for other objects.
 func PodSpec(object meta.Object) *core.PodSpec {
 	switch object := object.(type) {
 	case *apps.Deployment:
@@ -191,7 +190,7 @@ func PodSpec(object meta.Object) *core.PodSpec {
 	}
 }
 
-// decodeObject decodes a document by its apiVersion and kind.
+// decodeObject decodes a document into the type that its apiVersion and kind name.
 func decodeObject(document []byte) (meta.Object, error) {
 	var about meta.TypeMeta
 	if err := yaml.Unmarshal(document, &about); err != nil {

@@ -48,7 +48,7 @@ func named[T meta.Object](t *testing.T, m kubernetes.Manifests, name string) T {
 	return one
 }
 
-// pods are the pods of all objects that make some, by the command of their container.
+// pods returns the pods that objects create, by the command of their container.
 func pods(t *testing.T, m kubernetes.Manifests) map[string]*core.PodSpec {
 	t.Helper()
 	found := map[string]*core.PodSpec{}
@@ -68,10 +68,10 @@ func pods(t *testing.T, m kubernetes.Manifests) map[string]*core.PodSpec {
 	return found
 }
 
-// roles are what a process of a command is there for.
+// roles holds the role of each command's process.
 var roles = map[string]app.Role{"api": app.RoleAPI, "worker": app.RoleWorker, "migrate": app.RoleMigrate}
 
-// secrets are values as an operator may have them.
+// secrets holds values such as an operator may have.
 var secrets = map[string]string{
 	"MEDIAGATE_DATABASE_URL":         "postgres://mediagate:secret@postgres.example.com:5432/mediagate",
 	"MEDIAGATE_ENCRYPTION_KEYS":      "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
@@ -81,8 +81,8 @@ var secrets = map[string]string{
 	"MEDIAGATE_CHANNEL_CREDENTIALS":  "{kling-a: {api_key: vendor-secret}}",
 }
 
-// settings reads the settings of a pod's process as the process itself would, after
-// alter has changed the ConfigMap's file.
+// settings reads the settings of a pod's process as the process itself would. alter may change
+// the ConfigMap's file before.
 func settings(t *testing.T, m kubernetes.Manifests, command string, alter func(string) string) (app.Config, error) {
 	t.Helper()
 	pod := pods(t, m)[command]
@@ -127,7 +127,8 @@ func valid(t *testing.T, m kubernetes.Manifests, command string) app.Config {
 	return c
 }
 
-// Every file of the folder is part of a kustomization, and decodes strictly.
+// TestEveryFileIsUsed checks that every file of the folder is part of a kustomization and
+// decodes strictly.
 func TestEveryFileIsUsed(t *testing.T) {
 	t.Parallel()
 	used := append(load(t, "base").Files, load(t, "keda").Files...)
@@ -142,7 +143,7 @@ func TestEveryFileIsUsed(t *testing.T) {
 	}
 }
 
-// What the API server would drop or refuse is refused here.
+// TestStrict checks that Load refuses mistakes that the API server would refuse or ignore.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ old, new, want string }{
@@ -174,8 +175,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// The settings are those that the program understands, with the secrets that each
-// process needs.
+// TestSettings checks that the program understands the settings, and that each process gets the
+// secrets that it needs.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	m := load(t, "base")
@@ -204,9 +205,9 @@ func TestSecretsAreReferences(t *testing.T) {
 		if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
 			t.Errorf("%s has a token of the cluster, which it does not use", command)
 		}
-		// The variables of Services in the namespace would be taken for settings.
+		// The process would take the variables of the namespace's Services for settings.
 		if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
-			t.Errorf("%s gets variables like MEDIAGATE_API_PORT, which are no settings", command)
+			t.Errorf("%s gets variables like MEDIAGATE_API_PORT, which are not settings", command)
 		}
 	}
 	for _, commands := range got {
@@ -225,7 +226,7 @@ func TestSecretsAreReferences(t *testing.T) {
 	}
 }
 
-// portOf is the number in a listener's address.
+// portOf returns the port of a listener's address.
 func portOf(t *testing.T, address string) int32 {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -239,7 +240,8 @@ func portOf(t *testing.T, address string) int32 {
 	return int32(port)
 }
 
-// A process listens on the ports of its container, and is asked there how it is.
+// TestPortsAndProbes checks that a process listens on the ports of its container, and that the
+// probes call these ports.
 func TestPortsAndProbes(t *testing.T) {
 	t.Parallel()
 	m := load(t, "base")
@@ -272,18 +274,18 @@ func TestPortsAndProbes(t *testing.T) {
 			if diff := cmp.Diff(&want, probe.HTTPGet); diff != "" {
 				t.Errorf("%s: the %s probe asks (-want +got):\n%s", command, what, diff)
 			}
-			if probe.TimeoutSeconds < 4 { // an answer takes up to three
+			if probe.TimeoutSeconds < 4 { // an answer takes up to three seconds
 				t.Errorf("%s: the %s probe waits for %d s", command, what, probe.TimeoutSeconds)
 			}
 		}
-		// Before it listens a process waits a minute for the database, and one for its migration.
+		// A process waits a minute for the database and another for its migration before it listens.
 		if s := container.StartupProbe; s.PeriodSeconds*s.FailureThreshold < 150 {
 			t.Errorf("%s is killed after %d s that it may need to start", command, s.PeriodSeconds*s.FailureThreshold)
 		}
 	}
 }
 
-// A process that is told to stop has the time that it takes.
+// TestGraceTimes checks that a process has the time that it needs to stop.
 func TestGraceTimes(t *testing.T) {
 	t.Parallel()
 	m := load(t, "base")
@@ -298,7 +300,7 @@ func TestGraceTimes(t *testing.T) {
 			t.Errorf("%s is killed after %s, and may need %s", command, grace, needed)
 		}
 		if (asleep > 0) != (command == "api") {
-			t.Errorf("%s sleeps %s before SIGTERM; of the API alone new connections must go elsewhere", command, asleep)
+			t.Errorf("%s sleeps %s before SIGTERM; only the API needs a pause, until new connections go elsewhere", command, asleep)
 		}
 	}
 }
@@ -335,7 +337,7 @@ func TestPodsAreHardened(t *testing.T) {
 	}
 }
 
-// matchLabels checks that a selector selects the pods of one Deployment.
+// matchLabels checks that a selector selects the pods of one Deployment only.
 func matchLabels(t *testing.T, what string, selector, pod map[string]string) {
 	t.Helper()
 	for name, value := range selector {
@@ -348,8 +350,8 @@ func matchLabels(t *testing.T, what string, selector, pod map[string]string) {
 	}
 }
 
-// An update replaces a process when its successor is ready, and everything that names
-// the processes means the same ones.
+// TestDeployments checks that an update replaces a process only when its successor is ready, and
+// that all references to the processes name existing ones.
 func TestDeployments(t *testing.T) {
 	t.Parallel()
 	m := load(t, "base")
@@ -365,7 +367,7 @@ func TestDeployments(t *testing.T) {
 		budget := named[*policy.PodDisruptionBudget](t, m, d.Name)
 		matchLabels(t, "the budget "+budget.Name, budget.Spec.Selector.MatchLabels, labels)
 		if *budget.Spec.MaxUnavailable != intstr.FromInt32(1) {
-			t.Errorf("of %s %s may be away at once", budget.Name, budget.Spec.MaxUnavailable)
+			t.Errorf("%s allows %s pods to be unavailable at once", budget.Name, budget.Spec.MaxUnavailable)
 		}
 	}
 	for _, s := range kubernetes.All[*core.Service](m) {
@@ -381,14 +383,15 @@ func TestDeployments(t *testing.T) {
 	scaler := named[*autoscaling.HorizontalPodAutoscaler](t, m, "mediagate-api").Spec
 	scaled := named[*apps.Deployment](t, m, scaler.ScaleTargetRef.Name)
 	if scaled.Spec.Replicas != nil {
-		t.Errorf("%s has %d pods by each apply, and by its autoscaler others", scaled.Name, *scaled.Spec.Replicas)
+		t.Errorf("%s has %d pods by each apply, which conflicts with its autoscaler", scaled.Name, *scaled.Spec.Replicas)
 	}
 	if *scaler.MinReplicas < 2 || *named[*apps.Deployment](t, m, "mediagate-worker").Spec.Replicas < 2 {
 		t.Error("one process alone has no other to hand its work to")
 	}
 }
 
-// The Job and what it needs carry the label by which they are applied first.
+// TestMigrationComesFirst checks that the Job and the objects that it needs have the label by
+// which they are applied first.
 func TestMigrationComesFirst(t *testing.T) {
 	t.Parallel()
 	m := load(t, "base")
@@ -404,19 +407,20 @@ func TestMigrationComesFirst(t *testing.T) {
 	}
 }
 
-// Each process reaches what its settings name, and is reached where it must be.
+// TestNetworkPolicies checks that each process can reach the servers in its settings, and that
+// its own ports are reachable only by those that need them.
 func TestNetworkPolicies(t *testing.T) {
 	t.Parallel()
 	m := load(t, "base")
 	everything := named[*networking.NetworkPolicy](t, m, "mediagate").Spec
 	api := named[*networking.NetworkPolicy](t, m, "mediagate-api").Spec
 	if diff := cmp.Diff([]networking.PolicyType{"Ingress", "Egress"}, everything.PolicyTypes); diff != "" {
-		t.Errorf("what is not named is open (-want +got):\n%s", diff)
+		t.Errorf("the policy leaves some types open (-want +got):\n%s", diff)
 	}
 	for command, pod := range pods(t, m) {
 		for name, value := range everything.PodSelector.MatchLabels {
 			if labels := templateLabels(m, pod); labels[name] != value {
-				t.Errorf("the policy of all does not select %s: %v", command, labels)
+				t.Errorf("the general policy does not select %s: %v", command, labels)
 			}
 		}
 	}
@@ -447,7 +451,7 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// templateLabels are the labels of the pods that have the spec.
+// templateLabels returns the labels of the pods with the spec.
 func templateLabels(m kubernetes.Manifests, spec *core.PodSpec) map[string]string {
 	for _, d := range kubernetes.All[*apps.Deployment](m) {
 		if &d.Spec.Template.Spec == spec {
@@ -462,7 +466,8 @@ func templateLabels(m kubernetes.Manifests, spec *core.PodSpec) map[string]strin
 	return nil
 }
 
-// KEDA looks at queues that the workers serve, where the workers look.
+// TestWorkersScaleByQueues checks that KEDA reads queues that the workers serve, at the workers'
+// own Temporal.
 func TestWorkersScaleByQueues(t *testing.T) {
 	t.Parallel()
 	m := load(t, "keda")
@@ -490,11 +495,11 @@ func TestWorkersScaleByQueues(t *testing.T) {
 		needed = slices.DeleteFunc(needed, func(name string) bool { return name == asked.TaskQueue })
 	}
 	if len(needed) > 0 {
-		t.Errorf("no trigger looks at %v", needed)
+		t.Errorf("no trigger reads the queues %v", needed)
 	}
 	worker := named[*apps.Deployment](t, m, scaled.ScaleTargetRef.Name)
 	if worker.Spec.Replicas != nil {
-		t.Errorf("%s has %d pods by each apply, and by KEDA others", worker.Name, *worker.Spec.Replicas)
+		t.Errorf("%s has %d pods by each apply, which conflicts with KEDA", worker.Name, *worker.Spec.Replicas)
 	}
 	base := named[*apps.Deployment](t, load(t, "base"), worker.Name)
 	if scaled.MinReplicaCount < int(*base.Spec.Replicas) {

@@ -15,8 +15,8 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// The receiver that docs/api.md shows, with the library of the scheme's own
-// authors: it takes what the gateway sends and refuses what it did not sign.
+// TestStandardWebhooks runs the receiver that docs/api.md shows, with the library of the
+// scheme's authors. The receiver accepts the gateway's webhooks and refuses forged ones.
 func TestStandardWebhooks(t *testing.T) {
 	t.Parallel()
 	receiver := npmtest.Install(t, "receiver", "")
@@ -59,8 +59,8 @@ func TestStandardWebhooks(t *testing.T) {
 	}
 }
 
-// receive runs the receiver of the folder until the test ends. The channel
-// gets each line that it prints.
+// receive runs the receiver in the folder until the test ends. The channel receives each line
+// that the receiver prints.
 func receive(t *testing.T, folder string, env ...string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -83,7 +83,7 @@ func receive(t *testing.T, folder string, env ...string) <-chan string {
 			case <-ctx.Done():
 			}
 		}
-		_ = node.Wait() // it is killed
+		_ = node.Wait() // returns an error, because the process is killed
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -92,8 +92,7 @@ func receive(t *testing.T, folder string, env ...string) <-chan string {
 	return lines
 }
 
-// forge sends a callback with a signature of nobody, as soon as the receiver
-// listens.
+// forge sends a callback with an invalid signature as soon as the receiver listens.
 func forge(t *testing.T, hook string) (status int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -19,8 +19,8 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// Our own clients do what docs/clients.md and client/README.md show, with their very lines, and
-// the packages of TypeScript and Python all that they have besides.
+// TestOwnClients runs the examples of docs/clients.md and client/README.md line by line, and
+// tests the rest of the packages for TypeScript and Python.
 func TestOwnClients(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -88,7 +88,7 @@ func TestOwnClients(t *testing.T) {
 		t.Error(err)
 	}
 
-	const chained = "image_urls[0]" // the field by which a film has its source
+	const chained = "image_urls[0]" // the field of a film that names its source
 	for _, code := range samples("go") {
 		folder := t.TempDir()
 		program := filepath.Join(folder, "main.go")
@@ -104,7 +104,7 @@ func TestOwnClients(t *testing.T) {
 		}
 	}
 
-	const python = "/usr/bin/python3" // Debian's
+	const python = "/usr/bin/python3" // the Python of Debian
 	for _, code := range samples("python") {
 		folder := t.TempDir()
 		out := run(folder, python, "-c", code)

@@ -1,8 +1,7 @@
-// Package readme holds the documents to their word: the commands of the
-// README run as they stand against the built program, clients that nobody
-// here wrote understand what it sends and stores, and what the documents name
-// exists.
+// Package readme checks that the documents are true. The commands of the README run as written
+// against the built program. Clients from elsewhere understand what the program sends and
+// stores. The names in the documents exist.
 //
-// It holds tests and what they share. It starts the binaries of "make build"
-// and asks the product's packages only for the names that documents repeat.
+// It holds tests and their shared code. It starts the binaries of "make build" and uses the
+// product's packages only for the names that documents repeat.
 package readme

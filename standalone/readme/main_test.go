@@ -28,7 +28,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	// What a developer has exported is not what a reader of the README has.
+	// A reader of the README has none of the variables that a developer may have exported.
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "MEDIAGATE_") {
 			_ = os.Unsetenv(name)
@@ -37,17 +37,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// place is what the tests need of standalone.json.
+// place is the part of standalone.json that the tests need.
 type place struct {
 	PID int    `json:"pid"`
 	API string `json:"api"`
 	Key string `json:"key"`
 
-	folder string // where the program runs: a clone as a reader has it
+	folder string // the program's working folder, which looks like a reader's clone
 }
 
-// start runs the built program on free ports, in a folder that looks like a
-// built clone, until the test ends.
+// start runs the built program on free ports until the test ends, in a folder that looks like a
+// built clone.
 func start(t *testing.T) place {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join(root, "bin"))
@@ -81,7 +81,7 @@ func start(t *testing.T) place {
 	return p
 }
 
-// await reads standalone.json once it is there.
+// await waits for standalone.json and reads it.
 func (p *place) await(t *testing.T, ended chan error) {
 	t.Helper()
 	limit := time.After(startPatience)
@@ -104,15 +104,14 @@ func (p *place) await(t *testing.T, ended chan error) {
 	}
 }
 
-// stop asks the program to end, and shows the end of its log when the test
-// failed.
+// stop stops the program. If the test failed, it prints the end of the program's log.
 func stop(t *testing.T, cmd *exec.Cmd, ended chan error, log *os.File) {
 	t.Helper()
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-ended:
 		if err != nil {
-			t.Errorf("the program ended badly: %v", err)
+			t.Errorf("the program did not end cleanly: %v", err)
 		}
 	case <-time.After(stopPatience):
 		_ = cmd.Process.Kill()
@@ -132,7 +131,7 @@ func stop(t *testing.T, cmd *exec.Cmd, ended chan error, log *os.File) {
 	t.Logf("the program's log ends:\n%s", text[max(0, len(text)-8<<10):])
 }
 
-// blocks returns the fenced blocks of a document that carry the tag.
+// blocks returns the fenced blocks of a document with the tag.
 func blocks(t *testing.T, name, tag string) []string {
 	t.Helper()
 	var found []string
@@ -156,8 +155,7 @@ func document(t *testing.T, name string) string {
 	return string(text)
 }
 
-// port takes a port from the system for a receiver of the documents, which
-// must be told one.
+// port returns a free port for a receiver of the documents, which cannot choose one itself.
 func port(t *testing.T) int {
 	t.Helper()
 	p, err := freeport.Take("127.0.0.1:0")
@@ -167,7 +165,7 @@ func port(t *testing.T) int {
 	return p.Number
 }
 
-// call makes a request of the API and decodes the answer.
+// call calls the API and decodes the answer.
 func (p *place) call(ctx context.Context, t *testing.T, method, path, body string, into any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, p.API+path, strings.NewReader(body))
@@ -191,7 +189,7 @@ func (p *place) call(ctx context.Context, t *testing.T, method, path, body strin
 	}
 }
 
-// task is what the tests read of a task.
+// task is the part of a task that the tests read.
 type task struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -204,7 +202,7 @@ type task struct {
 	} `json:"webhook"`
 }
 
-// image makes an image and returns the task at its end.
+// image makes an image and returns its task after the end.
 func (p *place) image(ctx context.Context, t *testing.T, more map[string]any) task {
 	t.Helper()
 	fields := map[string]any{"model": "theta-image-turbo", "prompt": "a lighthouse at dawn"}
@@ -221,7 +219,7 @@ func (p *place) image(ctx context.Context, t *testing.T, more map[string]any) ta
 	p.call(ctx, t, http.MethodPost, "/v1/images/generations", string(body), &submitted)
 	ended := p.task(ctx, t, submitted.Data[0].TaskID+"?wait=60")
 	if ended.Status != "completed" || len(ended.Result.Images) != 1 {
-		t.Fatalf("the image did not come about: %+v", ended)
+		t.Fatalf("the image was not made: %+v", ended)
 	}
 	return ended
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// TestModels runs the request of each model's page, and lists the models with
-// clients that nobody here wrote, all on one program.
+// TestModels runs the request of each model's page, and lists the models with clients of other
+// vendors, all on one program.
 func TestModels(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -39,7 +39,7 @@ func TestModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("group", func(t *testing.T) { // that ends before the program does
+	t.Run("group", func(t *testing.T) { // ends before the program does
 		for _, page := range pages {
 			name := filepath.Base(page)
 			if name == "README.md" {
@@ -86,11 +86,11 @@ func TestModels(t *testing.T) {
 
 func exactly(pattern string) *regexp.Regexp { return regexp.MustCompile("^" + pattern + "$") }
 
-// documentedMedia are the files that examples speak of.
+// documentedMedia matches the addresses of files in examples.
 var documentedMedia = regexp.MustCompile(`https://(media\.)?example\.com/`)
 
-// runExample runs the command of a page, with the media that it speaks of, and
-// waits for what the task makes.
+// runExample runs the command of a page, with its media replaced by real files, and waits for
+// the task's result.
 func (p *place) runExample(t *testing.T, script, media string, env []string) {
 	t.Helper()
 	out := npmtest.Run(t, t.TempDir(), nil, env, "bash", "-euc", documentedMedia.ReplaceAllLiteralString(script, media))
@@ -127,7 +127,7 @@ func (p *place) runExample(t *testing.T, script, media string, env []string) {
 	}
 }
 
-// mediaServer has a file of each kind under any name, and returns its address.
+// mediaServer serves a file of each kind under any name, and returns its address.
 func mediaServer(t *testing.T) string {
 	t.Helper()
 	image := sample.Image(640, 360)

@@ -9,9 +9,9 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// The client that docs/api.md shows, generated from the served document by the
-// command beside it: its types take what the gateway takes and refuse what it
-// refuses, and it submits a video and waits for its end.
+// TestGeneratedClient runs the client that docs/api.md shows. The command beside it generates
+// the client from the served document. The client's types allow the requests that the gateway
+// accepts, and no others. The client submits a video and waits for its end.
 func TestGeneratedClient(t *testing.T) {
 	t.Parallel()
 	client := npmtest.Install(t, "openapi", filepath.Join("testdata", "client"))

@@ -16,8 +16,8 @@ import (
 
 const scriptPatience = 3 * time.Minute
 
-// The tagged blocks of the README and then of the tour, one after the other in
-// one shell, as a reader would paste them.
+// TestREADME runs the tagged blocks of the README and of the tour in one shell, one after the
+// other, as a reader would paste them.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -28,7 +28,7 @@ func TestREADME(t *testing.T) {
 	shell := exec.CommandContext(ctx, "bash", "-x", "-c", script)
 	shell.Dir = p.folder
 	shell.Env = append(os.Environ(), "HOOK_PORT="+strconv.Itoa(port(t)))
-	// A receiver that waits in the background goes with the shell.
+	// A receiver in the background is killed with the shell's group.
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
 	var out, trace bytes.Buffer
@@ -36,7 +36,7 @@ func TestREADME(t *testing.T) {
 	if err := shell.Run(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, trace.String(), out.String())
 	}
-	// What the text promises of the blocks, beyond their success.
+	// Besides their success, the blocks must produce the output that the text promises.
 	for promise, want := range map[string]string{
 		"the quote names a price":           `"cost":0.56,`,
 		"the video completes":               `"status":"completed","model":"alpha-v3"`,

@@ -16,13 +16,13 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// TestSpeechClients: clients of OpenAI's that nobody here wrote speak by the
-// gateway unchanged, and see its errors and breaks as what they are.
+// TestSpeechClients checks that OpenAI's own clients make speech through the gateway unchanged,
+// and that they recognise its errors and broken answers.
 func TestSpeechClients(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_API_KEY=" + p.Key}
-	t.Run("group", func(t *testing.T) { // that ends before the program does
+	t.Run("group", func(t *testing.T) { // ends before the program does
 		t.Run("node", func(t *testing.T) {
 			t.Parallel()
 			folder := npmtest.Install(t, "speech", filepath.Join("testdata", "speech"))

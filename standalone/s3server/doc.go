@@ -1,9 +1,7 @@
-// Package s3server runs a real S3 server, Versity's gateway over a folder,
-// inside the process.
+// Package s3server runs a real S3 server inside this process: Versity's gateway over a folder.
 //
-// It knows nothing of the product. The server allows one instance a process
-// and changes the process's working directory to its folder: resolve relative
-// paths before Start.
+// It knows nothing of the product. A process can run only one instance. The server changes the
+// working directory of the process to its folder, so resolve relative paths before Start.
 //
-// Its tests prove on this server what package storage/blob promises.
+// Its tests check the promises of package storage/blob on this server.
 package s3server

@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// testFiles stores what clients upload: in one piece and in parts, read whole
-// and from within.
+// testFiles stores files that clients upload, in one piece and in parts, and reads them whole
+// and from an offset.
 func (s *suite) testFiles(t *testing.T) {
 	newFile := func() mediagate.File {
 		f, ok := mediagate.NewFile(time.Now(), "image/png")

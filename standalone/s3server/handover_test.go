@@ -26,14 +26,14 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// stored fits the store to the activities.
+// stored adapts the store to the activities.
 type stored struct{ *blob.Store }
 
 func (s stored) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
 	return s.Store.Mirror(ctx, key, blob.Opener(open), blob.Limits(l))
 }
 
-// handover is what the killed process and the one after it know.
+// handover holds the values that the killed process and its successor share.
 type handover struct {
 	Endpoint string
 	Dir      string // of the failpoint
@@ -47,8 +47,8 @@ func (h handover) bucket() blob.Config {
 	}
 }
 
-// world is the activities over the bucket, with a task whose vendor hands over
-// a picture of more than one part of an upload.
+// world returns activities over the bucket, and a task whose vendor hands over a picture that is
+// larger than one part of an upload.
 func (h handover) world(t *testing.T) *activitytest.World {
 	t.Helper()
 	w := activitytest.New(t, time.Now)
@@ -82,8 +82,8 @@ func (h handover) call(w *activitytest.World, activity any, step task.Step) (ans
 	return answer, err
 }
 
-// D6: a process that is killed between the bucket and the row has lost nothing:
-// the next one finds the whole file, and asks the vendor for nothing.
+// TestD6HandedOverBeforeAKill kills a process between the write to the bucket and the write to
+// the row (D6). Its successor finds the whole file and does not call the vendor.
 func TestD6HandedOverBeforeAKill(t *testing.T) {
 	if text := os.Getenv("HANDOVER_TEST"); text != "" {
 		var h handover
@@ -115,7 +115,7 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 	}
 
 	w := h.world(t)
-	intent := task.IntentStored{Sending: task.Sending{ // what the killed one has stored
+	intent := task.IntentStored{Sending: task.Sending{ // as the killed process has stored it
 		N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
 		Route: w.NewImage().Plan.Routes[0], ExternalID: activitytest.TaskID, SendBefore: h.Before, CallEnds: h.Before,
 	}}
@@ -130,7 +130,7 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 		t.Fatalf("answer %+v (%v)", answer, err)
 	}
 	if n := len(w.Sync.Submits()); n != 0 {
-		t.Errorf("the vendor was asked %d times again", n)
+		t.Errorf("the vendor was called %d times again", n)
 	}
 	row, err := w.Store.Attempt(t.Context(), activitytest.TaskID, 1)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// made is the activities over a bucket, with a task whose vendor has ended.
+// made returns activities over a bucket, and a task whose job has ended at the vendor.
 func made(t *testing.T, config blob.Config, class string, o mediagate.Outcome) (*activitytest.World, *blob.Store) {
 	t.Helper()
 	w := activitytest.New(t, time.Now)
@@ -41,7 +41,7 @@ func mirror(w *activitytest.World) (activities.Answer, error) {
 	return handover{}.call(w, w.Activities.MirrorResult, task.Step{Kind: task.Mirror, N: 1})
 }
 
-// results are those of the attempt, each of which must be stored as it says.
+// results returns the results of the attempt and checks that each is stored as its row says.
 func results(t *testing.T, w *activitytest.World, store *blob.Store) []mediagate.Result {
 	t.Helper()
 	row, err := w.Store.Attempt(t.Context(), activitytest.TaskID, 1)
@@ -56,7 +56,7 @@ func results(t *testing.T, w *activitytest.World, store *blob.Store) []mediagate
 	return row.Results
 }
 
-// alive is the memory that survives a collection.
+// alive returns the size of the memory that survives a garbage collection.
 func alive() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -64,7 +64,7 @@ func alive() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// 200 MB of stems pass through in little memory.
+// TestStemsStream checks that 200 MB of stems pass through in little memory.
 func TestStemsStream(t *testing.T) {
 	const parts, seconds, bound = 10, 240, 64 << 20
 	_, config := start(t, t.TempDir())

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// film returns a reader of a well-formed MP4 of exactly size bytes that says
-// 640×360 and 7.5 seconds. Its headers come last, after the media data, as
-// encoders that stream write them.
+// film returns a reader of a well-formed MP4 of exactly size bytes that declares 640×360 and 7.5
+// seconds. Its headers come after the media data, as in the files of streaming encoders.
 func film(size int64) io.Reader {
 	ftyp := box("ftyp", []byte("isom\x00\x00\x02\x00isomiso2avc1mp41"))
 	moov := header()
@@ -24,7 +23,7 @@ func film(size int64) io.Reader {
 	)
 }
 
-// header is the movie box of film.
+// header returns the movie box of film.
 func header() []byte {
 	return box("moov",
 		box("mvhd", words(0, 0, 0, 1000, 7500, 0x10000), make([]byte, 76)),
@@ -54,7 +53,7 @@ func words(values ...uint32) []byte {
 
 func identity() []byte { return words(1<<16, 0, 0, 0, 1<<16, 0, 0, 0, 1<<30) }
 
-// pattern is an endless stream in which no two parts of an upload are alike.
+// pattern is an endless stream in which no two parts of an upload are equal.
 type pattern struct{ n uint64 }
 
 func (p *pattern) Read(b []byte) (int, error) {
@@ -65,7 +64,7 @@ func (p *pattern) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// picture returns a PNG of the size.
+// picture returns a PNG of the given size.
 func picture(tb testing.TB, width, height int) []byte {
 	tb.Helper()
 	var b bytes.Buffer

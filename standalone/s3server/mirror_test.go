@@ -19,7 +19,7 @@ import (
 
 const (
 	mib = 1 << 20
-	// part is the smallest part that S3 takes, and what the store uses.
+	// part is the smallest part that S3 accepts. The store uses it too.
 	part = 5 * mib
 )
 
@@ -48,7 +48,7 @@ func (s *suite) testSizes(t *testing.T) {
 	}
 }
 
-// expectFile fails unless the link of a file gives it, with its type and under the name.
+// expectFile checks that the link of a file returns the file with its type and under the name.
 func (s *suite) expectFile(t *testing.T, want mediagate.Result, name string) {
 	t.Helper()
 	a := s.get(t, want.Key)
@@ -63,15 +63,15 @@ func (s *suite) expectFile(t *testing.T, want mediagate.Result, name string) {
 	}
 }
 
-// testFailed covers copies that end before their time: they leave no object, and no
-// parts of one. What makes a file a good one, package mediainfo tests.
+// testFailed checks that copies that fail leave neither an object nor parts of one. Package
+// mediainfo tests which files are valid.
 func (s *suite) testFailed(t *testing.T) {
 	prefix := s.prefix(t, "failed")
 	type failure struct {
 		media string
 		cap   int64
 		body  func(cancel func()) io.Reader
-		want  error // of the body or the context; nil: the file is at fault
+		want  error // error of the body or the context; nil: the file is invalid
 	}
 	text := func(s string) func(func()) io.Reader {
 		return func(func()) io.Reader { return strings.NewReader(s) }
@@ -117,12 +117,12 @@ func (s *suite) testFailed(t *testing.T) {
 	}
 }
 
-// failing is a body that breaks off.
+// failing is a body whose read fails.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// stopping is called when the body has come so far, and adds nothing to it.
+// stopping is a reader without content that calls the function when it is read.
 type stopping func()
 
 func (stop stopping) Read([]byte) (int, error) {
@@ -130,8 +130,8 @@ func (stop stopping) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// testArchive mirrors archives, which are judged by their end: by then most of a
-// large one is on its way.
+// testArchive mirrors archives. An archive is checked by its end, when most of a large one is
+// already being uploaded.
 func (s *suite) testArchive(t *testing.T) {
 	prefix := s.prefix(t, "archive")
 	for _, size := range []int64{100, 5000, 2*part + 100} {
@@ -181,8 +181,8 @@ func (s *suite) testReplace(t *testing.T) {
 	s.expectKeys(t, prefix, "task/1/0")
 }
 
-// testMemory counts what is alive while a file forty times the size of a part
-// passes through.
+// testMemory measures the live memory while a file forty times the size of a part passes
+// through.
 func (s *suite) testMemory(t *testing.T) {
 	const size, bound = 200 * mib, 40 * mib
 	key := s.prefix(t, "memory") + "task/1/0"

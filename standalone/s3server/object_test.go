@@ -30,7 +30,7 @@ func (s *suite) testManifest(t *testing.T) {
 	}
 }
 
-// testStored asks for files that are stored whole, half, or not at all.
+// testStored checks Exists and Verify for files that are stored whole, in part, or not at all.
 func (s *suite) testStored(t *testing.T) {
 	prefix := s.prefix(t, "stored")
 	whole := s.mirror(t, prefix+"1/1/0", film(2*part+7), blob.Limits{Media: "video"})
@@ -74,7 +74,7 @@ func (s *suite) testStored(t *testing.T) {
 	expectError(t, err, mediagate.KindGone, string(mediagate.CodeResultUnavailable))
 }
 
-// testOlder looks for files by their age, in pages.
+// testOlder lists files by their age, in pages.
 func (s *suite) testOlder(t *testing.T) {
 	prefix := s.prefix(t, "older")
 	s.put(t, prefix+"1/1", prefix+"1/2")
@@ -118,7 +118,7 @@ func (s *suite) testUploads(t *testing.T) {
 	for name, test := range map[string]struct {
 		file   io.Reader
 		limits blob.Limits
-		says   string // of a refusal
+		says   string // part of the error
 	}{
 		"too large": {bytes.NewReader(file), blob.Limits{Media: "image", MaxBytes: int64(len(file)) - 1}, "larger"},
 		"no image":  {film(5000), blob.Limits{Media: "image"}, "not image"},

@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate/internal/freeport"
 )
 
-// A program that listens on the port before the server does
-// is told of as what it is, so that another port is tried.
+// TestPortIsTakenMeanwhile listens on the port before the server does. The error must tell this
+// case from others, so that Start tries another port.
 func TestPortIsTakenMeanwhile(t *testing.T) {
 	tries := 0
 	s, err := freeport.Serve("127.0.0.1:0", func(p freeport.Port) (*Server, error) {

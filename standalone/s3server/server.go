@@ -24,15 +24,15 @@ import (
 	"github.com/mediagate/mediagate/internal/freeport"
 )
 
-// Config says where the server listens and keeps its objects.
+// Config configures the server.
 type Config struct {
 	Addr      string // host:port; port 0 takes a free one
-	Dir       string // made when absent; objects survive restarts
+	Dir       string // created if needed; objects survive restarts
 	AccessKey string
 	SecretKey string
 	Region    string // empty: us-east-1
-	// UsersDir is where users beside the first one are kept, whom that one makes
-	// over the server's admin API; empty: there are none.
+	// UsersDir is the folder of the users that the first user creates over the server's admin
+	// API. If it is empty, there is only the first user.
 	UsersDir string
 }
 
@@ -54,11 +54,10 @@ type Server struct {
 	once sync.Once
 }
 
-// Start brings the server up and returns when it answers. It runs until Stop,
-// whatever becomes of ctx, which bounds the start only.
+// Start starts the server and returns when it answers. ctx bounds only the start; the server
+// runs until Stop.
 func Start(ctx context.Context, c Config) (*Server, error) {
-	// The server does not tell which port it took, so that has to be chosen
-	// for it.
+	// The server does not report its port, so the port is chosen here.
 	s, err := freeport.Serve(c.Addr, func(p freeport.Port) (*Server, error) { return startOn(ctx, c, p) })
 	if err != nil {
 		return nil, fmt.Errorf("s3 server: %w", err)
@@ -81,7 +80,7 @@ func startOn(ctx context.Context, c Config, port freeport.Port) (*Server, error)
 		defer close(s.done)
 		s.err = embedgw.RunVersityGW(run, store, &embedgw.Config{
 			RootUserAccess: c.AccessKey, RootUserSecret: c.SecretKey, Region: c.Region,
-			// What it would take by itself, after saying so on standard output.
+			// The server would choose these itself, but print a line about it.
 			IAMService:     users,
 			Ports:          []string{port.Addr()},
 			MaxConnections: connections, MaxRequests: connections,
@@ -93,13 +92,13 @@ func startOn(ctx context.Context, c Config, port freeport.Port) (*Server, error)
 	}()
 	if err := s.awaitReady(ctx); err != nil {
 		s.stop()
-		<-s.done // until then no other can be started
+		<-s.done // no other instance can start before
 		return nil, fmt.Errorf("on %s: %w", port.Addr(), err)
 	}
 	return s, nil
 }
 
-// openUsers opens the book of who may use the server.
+// openUsers opens the list of the server's users.
 func openUsers(c Config) (auth.IAMService, error) {
 	root := auth.Account{Access: c.AccessKey, Secret: c.SecretKey, Role: auth.RoleAdmin}
 	if c.UsersDir == "" {
@@ -111,7 +110,7 @@ func openUsers(c Config) (auth.IAMService, error) {
 	return auth.NewInternal(root, c.UsersDir)
 }
 
-// endpoint is how this machine reaches the server.
+// endpoint returns the URL by which this machine reaches the server.
 func endpoint(port freeport.Port) string {
 	host := port.Host
 	if ip, err := netip.ParseAddr(host); host == "" || (err == nil && ip.IsUnspecified()) {
@@ -120,8 +119,8 @@ func endpoint(port freeport.Port) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(port.Number))
 }
 
-// openFolder opens the folder of objects. Their metadata is in extended
-// attributes, or beside the folder where the file system has none.
+// openFolder opens the folder of objects. Metadata is in extended attributes, or in files beside
+// the folder if the file system has no extended attributes.
 func openFolder(dir string) (backend.Backend, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -131,8 +130,8 @@ func openFolder(dir string) (backend.Backend, error) {
 	if err := os.MkdirAll(objects, 0o700); err != nil {
 		return nil, err
 	}
-	// A folder that was begun with sidecar files keeps them: its objects would
-	// lose their types otherwise.
+	// A folder that already has sidecar files keeps using them. Otherwise its objects would lose
+	// their types.
 	_, statErr := os.Stat(sidecar)
 	if statErr != nil && hasXattr(objects) {
 		return posix.New(objects, meta.XattrMeta{}, posix.PosixOpts{})
@@ -159,7 +158,7 @@ func hasXattr(dir string) bool {
 func (s *Server) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	go func() { // another program on the port may leave the question unanswered
+	go func() { // another program on the port may not answer the request
 		select {
 		case <-s.done:
 			cancel()
@@ -174,7 +173,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-s.done: // before all that follows from it
+		case <-s.done: // checked first, because it also cancels ctx
 			return errors.Join(errors.New("ended while starting"), s.err)
 		default:
 		}
@@ -202,14 +201,14 @@ func (s *Server) healthy(ctx context.Context, client *http.Client) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Done is closed when the server has ended, by Stop or by itself.
+// Done returns a channel that is closed when the server has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err is why it ended by itself, once Done is closed.
+// Err returns the reason why the server ended by itself, once Done is closed.
 func (s *Server) Err() error { return s.err }
 
-// Stop ends the server and waits until it has let go of its folder and
-// address. Later calls return what the first did.
+// Stop ends the server and waits until it has released its folder and address. Later calls
+// return the same result.
 func (s *Server) Stop(ctx context.Context) error {
 	s.once.Do(s.stop)
 	select {

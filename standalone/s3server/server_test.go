@@ -17,7 +17,7 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// One server runs in a process at a time, so no test here is parallel.
+// A process can run only one server at a time, so no test here is parallel.
 
 func start(t *testing.T, dir string) (*s3server.Server, blob.Config) {
 	t.Helper()
@@ -58,7 +58,8 @@ func TestConformance(t *testing.T) {
 	testStore(t, config)
 }
 
-// What is stored outlives the server, with its type, wherever that is kept.
+// TestRestart checks that objects survive the server with their types, in both places where the
+// types may be stored.
 func TestRestart(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, dir string){
 		"attributes in the file system": func(*testing.T, string) {},
@@ -83,7 +84,7 @@ func TestRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			stop(t, server)
-			stop(t, server) // once more does no harm
+			stop(t, server) // a second Stop is harmless
 			if err := store.Ping(t.Context()); !mediagate.Is(err, mediagate.KindUnavailable) {
 				t.Errorf("a stopped server: got %v, want kind unavailable", err)
 			}
@@ -132,9 +133,9 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	stop(t, server)
 	store.Close()
 	goleak.VerifyNone(t, before,
-		// The HTTP library's own sweeper notices the end after ten seconds.
+		// The HTTP library's cleaner notices the end after ten seconds.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-		// Its clock runs from the process's first server on, for ever.
+		// The library's clock runs for ever once a first server has started.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 	)
 }

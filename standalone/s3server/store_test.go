@@ -15,7 +15,8 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// testLinks also signs as of an hour ago, so that no test waits for an end.
+// testLinks signs some links as of an hour ago, so that the test need not wait for them to
+// expire.
 func (s *suite) testLinks(t *testing.T) {
 	key := s.prefix(t, "links") + "task/1/0"
 	s.put(t, key)
@@ -59,7 +60,7 @@ func (s *suite) testLinks(t *testing.T) {
 func (s *suite) testDelete(t *testing.T) {
 	prefix := s.prefix(t, "delete")
 	s.put(t, prefix+"1/1/0", prefix+"1/1/1", prefix+"1/2/0", prefix+"1/3/0", prefix+"10/1/0")
-	for range 2 { // what is not there is no error
+	for range 2 { // deleting a missing object is no error
 		if err := s.store.Delete(t.Context(), prefix+"1/1/1"); err != nil {
 			t.Fatal(err)
 		}
@@ -81,12 +82,12 @@ func (s *suite) testDelete(t *testing.T) {
 	s.expectKeys(t, prefix, "10/1/0")
 }
 
-// testRemove empties one folder, of what is in it and of what would come.
+// testRemove removes a folder with its unfinished uploads, and a single object.
 func (s *suite) testRemove(t *testing.T) {
 	prefix := s.prefix(t, "remove")
 	s.put(t, prefix+"1/1/0", prefix+"1/1/0-2", prefix+"10/1/0", prefix+"up/a", prefix+"up/b")
 	s.begin(t, prefix+"1/2/0", prefix+"10/2/0")
-	for range 2 { // the second time there is nothing
+	for range 2 { // the second call finds nothing
 		if err := s.store.Remove(t.Context(), prefix+"1/", prefix+"up/a", prefix+"up/none"); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +101,7 @@ func (s *suite) testRemove(t *testing.T) {
 	expectError(t, s.store.Remove(t.Context(), prefix+"10"), mediagate.KindInvalid, "")
 }
 
-// begin leaves uploads behind as a killed process does.
+// begin starts uploads and leaves them unfinished, as a killed process does.
 func (s *suite) begin(t *testing.T, keys ...string) {
 	t.Helper()
 	client := s3.New(s3.Options{
@@ -151,7 +152,8 @@ func (s *suite) testBucket(t *testing.T) {
 	}
 }
 
-// testNoStore takes no store that refuses, or is away, for one that lost a file.
+// testNoStore checks that the error of a store that refuses or is away differs from that of a
+// missing file.
 func (s *suite) testNoStore(t *testing.T) {
 	away := httptest.NewServer(nil)
 	away.Close()
@@ -176,7 +178,7 @@ func (s *suite) testNoStore(t *testing.T) {
 			} {
 				t.Run(call, func(t *testing.T) { expectError(t, err, mediagate.KindUnavailable, test.code) })
 			}
-			if _, err := store.Sign(ctx, file, time.Hour); err != nil { // links need nobody
+			if _, err := store.Sign(ctx, file, time.Hour); err != nil { // signing a link makes no call
 				t.Error(err)
 			}
 		})

@@ -17,18 +17,18 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// everything is an age that makes AbortStale take what was begun just now,
-// with some room for the server's clock.
+// everything is an age with which AbortStale aborts even new uploads. It allows for the server's
+// clock.
 const everything = -time.Hour
 
-// testStore proves the promises of package blob on the server and bucket of c.
+// testStore checks the promises of package blob on the server and bucket of c.
 func testStore(t *testing.T, c blob.Config) {
 	t.Helper()
 	s := &suite{config: c, store: open(t, c)}
 	if err := s.store.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// Alone and first: it looks at the process's memory.
+	// This test runs first and alone, because it measures the process's memory.
 	t.Run("memory is bounded", s.testMemory)
 	for name, test := range map[string]func(*testing.T){
 		"sizes around a part": s.testSizes,
@@ -59,8 +59,9 @@ type suite struct {
 	store  *blob.Store
 }
 
-// prefix is a folder of the test's own, emptied in the end. It has no parent: the server removes a
-// parent that became empty, and fails another test that stores below it at this moment.
+// prefix returns a folder for one test and empties it at the end. The folder has no parent,
+// because the server removes a parent that becomes empty. That would fail another test that
+// stores below the parent at this moment.
 func (s *suite) prefix(t *testing.T, name string) string {
 	t.Helper()
 	p := "suite-" + name + "/"
@@ -78,7 +79,7 @@ func (s *suite) prefix(t *testing.T, name string) string {
 	return p
 }
 
-// from opens a file whose length nobody says.
+// from returns an opener of a file of unknown length.
 func from(r io.Reader) blob.Opener {
 	return func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(r), -1, nil }
 }
@@ -92,7 +93,7 @@ func (s *suite) mirror(t *testing.T, key string, body io.Reader, limits blob.Lim
 	return r
 }
 
-// answer is what a client gets for a link.
+// answer is the answer to a GET of a link.
 type answer struct {
 	status int
 	header http.Header
@@ -125,7 +126,7 @@ func digest(t *testing.T, r io.Reader) (size int64, sum string) {
 	return size, hex.EncodeToString(h.Sum(nil))
 }
 
-// get fetches the object by a link of the store.
+// get fetches the object by a link that the store signs.
 func (s *suite) get(t *testing.T, key string) answer {
 	t.Helper()
 	link, err := s.store.Sign(t.Context(), mediagate.Result{Key: key}, time.Hour)
@@ -143,8 +144,7 @@ func (s *suite) put(t *testing.T, keys ...string) {
 	}
 }
 
-// expectKeys fails unless these are the objects below the prefix, in the order of their
-// keys.
+// expectKeys checks that these are the objects below the prefix, in the order of their keys.
 func (s *suite) expectKeys(t *testing.T, prefix string, want ...string) {
 	t.Helper()
 	got, _, _, err := s.store.Older(t.Context(), prefix, "", everything)
@@ -159,8 +159,8 @@ func (s *suite) expectKeys(t *testing.T, prefix string, want ...string) {
 	}
 }
 
-// expectNothing fails when the key holds an object or prefix an unfinished
-// upload.
+// expectNothing checks that there is no object at the key, and no unfinished upload below the
+// prefix.
 func (s *suite) expectNothing(t *testing.T, prefix, key string) {
 	t.Helper()
 	if got := s.get(t, key); got.status != http.StatusNotFound {

@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// The tests trust the certificate of httptest's servers.
+// TestMain makes the tests trust the certificate of httptest's servers.
 func TestMain(m *testing.M) { os.Exit(runTrusting(m)) }
 
 func runTrusting(m *testing.M) int {
@@ -32,15 +32,14 @@ func runTrusting(m *testing.M) int {
 	if err := os.WriteFile(path, certificate, 0o600); err != nil {
 		panic(err)
 	}
-	if err := os.Setenv("SSL_CERT_FILE", path); err != nil { // crypto/x509 reads it once
+	if err := os.Setenv("SSL_CERT_FILE", path); err != nil { // crypto/x509 reads the variable once
 		panic(err)
 	}
 	return m.Run()
 }
 
-// refusing stands before a store and refuses what many services that speak S3 do
-// not know: bodies in chunks of aws-chunked, trailers, and checksums other than the
-// signature's.
+// refusing wraps a store so that it refuses features that many services with the S3 protocol
+// lack: bodies in aws-chunked chunks, trailers, and checksums other than the signature's.
 func refusing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch status := refused(r); status {
@@ -77,8 +76,8 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>refused</Message></Error>"))
 }
 
-// behind serves the server over TLS as a service that is not Amazon's: refusing
-// what those do not know, and whatever else refuse says.
+// behind serves the store of config over TLS as a service that is not Amazon's. It refuses the
+// features that such services lack, and every request for which refuse returns a status.
 func behind(t *testing.T, config blob.Config, refuse func(*http.Request) int) blob.Config {
 	t.Helper()
 	to, err := url.Parse(config.Endpoint)
@@ -87,7 +86,7 @@ func behind(t *testing.T, config blob.Config, refuse func(*http.Request) int) bl
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
-		r.Out.Host = r.In.Host // the signature covers it
+		r.Out.Host = r.In.Host // the signature covers the host
 	}}
 	front := httptest.NewTLSServer(refusing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status := refuse(r); status != 0 {
@@ -106,7 +105,8 @@ func TestConformanceOverTLS(t *testing.T) {
 	testStore(t, behind(t, config, func(*http.Request) int { return 0 }))
 }
 
-// A bucket that answers and takes no files is found by what is written to it.
+// TestBucketThatTakesNoFiles checks that a bucket that answers but stores no files is detected
+// by a write.
 func TestBucketThatTakesNoFiles(t *testing.T) {
 	_, config := start(t, t.TempDir())
 	status := 0
@@ -136,8 +136,8 @@ func TestBucketThatTakesNoFiles(t *testing.T) {
 	}
 }
 
-// Pages of any origin may read an object by its link, after a preflight if they ask for a
-// range, once the bucket has our rule.
+// TestOriginsMayReadLinks checks that, once the bucket has our rule, web pages of any origin may
+// read an object by its link, also after the preflight for a range.
 func TestOriginsMayReadLinks(t *testing.T) {
 	_, config := start(t, t.TempDir())
 	config = behind(t, config, func(*http.Request) int { return 0 })
@@ -148,7 +148,7 @@ func TestOriginsMayReadLinks(t *testing.T) {
 	if err := store.StoreManifest(t.Context(), "results/t/1/0", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	origins := []string{"https://app.example.com", "null"} // the second is sent after a redirect of the API
+	origins := []string{"https://app.example.com", "null"} // browsers send null after a redirect by the API
 	for step, want := range []bool{false, true, true} {
 		if step > 0 {
 			if err := store.AllowPages(t.Context()); err != nil {
@@ -165,7 +165,8 @@ func TestOriginsMayReadLinks(t *testing.T) {
 	}
 }
 
-// admits asks as a browser does, by GET or with the preflight of one for a range.
+// admits reports whether a browser's request is allowed: a GET, or the preflight of a GET with a
+// range.
 func admits(t *testing.T, store *blob.Store, method, origin string) bool {
 	t.Helper()
 	link, err := store.Sign(t.Context(), mediagate.Result{Key: "results/t/1/0"}, time.Hour)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Nothing that listens for the service speaks to browsers: a page of anybody could
-// end workflows with a form, and nothing there looks at its Host or Origin.
+// TestNoBrowserIsAnswered checks that no port of the service speaks HTTP. Otherwise any web page
+// could end workflows with a form, because the service checks neither Host nor Origin.
 func TestNoBrowserIsAnswered(t *testing.T) {
 	t.Parallel()
 	server := start(t, filepath.Join(t.TempDir(), "temporal.db"))
@@ -28,7 +28,7 @@ func TestNoBrowserIsAnswered(t *testing.T) {
 	for _, port := range ports {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
 		if err != nil {
-			continue // of another test, which has ended
+			continue // the port belonged to another test, which has ended
 		}
 		if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 			t.Error(err)
@@ -42,7 +42,7 @@ func TestNoBrowserIsAnswered(t *testing.T) {
 	}
 }
 
-// listening lists the TCP ports on which this process listens, over IPv4.
+// listening returns the TCP ports on which this process listens over IPv4.
 func listening(t *testing.T) (ports []string) {
 	t.Helper()
 	table, err := os.ReadFile("/proc/self/net/tcp")
@@ -55,7 +55,7 @@ func listening(t *testing.T) (ports []string) {
 		t.Fatal(err)
 	}
 	for _, name := range open {
-		target, _ := os.Readlink(name) // one may be closed by now
+		target, _ := os.Readlink(name) // the file may be closed by now
 		own[target] = true
 	}
 	for line := range strings.Lines(string(table)) {

@@ -18,14 +18,14 @@ import (
 const (
 	loopback    = "127.0.0.1"
 	clusterName = "active"
-	// clusterID is kept in the database and must be the same at every start.
+	// clusterID is stored in the database and must be the same at every start.
 	clusterID = "6f1d1c1e-8a0a-4d5e-9a53-0c6f5a1b7f10"
 )
 
-// portPlan is where the roles of the service listen. Only the frontend is
-// meant for others; the rest stays on the loopback. The roles must know of each
-// other before any listens, so all ports are chosen before. All speak gRPC alone:
-// the frontend's HTTP API would obey any page in a browser of this machine.
+// portPlan holds the ports of the service's roles. Only the frontend is for clients; the other
+// roles stay on the loopback. The roles need each other's ports before any of them listens, so
+// all ports are chosen in advance. The roles speak only gRPC: the frontend's HTTP API would obey
+// any web page in a browser on this machine.
 type portPlan struct {
 	host     string // of the frontend, as the operator wrote it
 	bindIP   string
@@ -35,7 +35,8 @@ type portPlan struct {
 	worker   freeport.Port
 }
 
-// planPorts takes the port of addr for the frontend, and free ports for the other roles.
+// planPorts returns a plan with the port of addr for the frontend and free ports for the other
+// roles.
 func planPorts(ctx context.Context, addr string) (p portPlan, err error) {
 	if p.frontend, err = freeport.Take(addr); err != nil {
 		return p, err
@@ -62,10 +63,10 @@ func planPorts(ctx context.Context, addr string) (p portPlan, err error) {
 	return p, nil
 }
 
-// addr is how this machine reaches the frontend.
+// addr returns the address by which this machine reaches the frontend.
 func (p portPlan) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.frontend.Number)) }
 
-// hosts tells each role where the others are, so that no gossip ring is needed.
+// hosts returns the addresses of all roles, so that they need no gossip ring.
 func (p portPlan) hosts() map[primitives.ServiceName]static.Hosts {
 	return map[primitives.ServiceName]static.Hosts{
 		primitives.FrontendService: static.SingleLocalHost(p.addr()),
@@ -75,7 +76,7 @@ func (p portPlan) hosts() map[primitives.ServiceName]static.Hosts {
 	}
 }
 
-// serviceConfig is the static configuration of all roles.
+// serviceConfig returns the static configuration of all roles.
 func serviceConfig(p portPlan, stores config.Persistence) *config.Config {
 	frontendAddr := p.addr()
 	local := func(port freeport.Port) config.Service {

@@ -6,48 +6,47 @@ import (
 	"go.temporal.io/server/common/dynamicconfig"
 )
 
-// dynamicSettings are where the service's defaults, made for many tenants on
-// many machines, are wrong for one tenant on one.
+// dynamicSettings returns the settings whose defaults are wrong here. The defaults are made for
+// many tenants on many machines, and this is one tenant on one machine.
 func dynamicSettings() dynamicconfig.StaticClient {
 	settings := dynamicconfig.StaticClient{
-		// The default polls a shard's queue 20 times a second: up to 50 ms for
-		// every step of a workflow when there are few shards.
+		// By default a shard's queue is polled 20 times a second. With few shards, that adds up
+		// to 50 ms to every step of a workflow.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key(): 1000,
-		// One process serves all partitions: more than one only adds forwarding.
+		// One process serves all partitions, so a second partition only adds forwarding.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 		// Fairness keys keep one account's backlog from starving the others.
 		dynamicconfig.MatchingEnableFairness.Key(): true,
-		// The default of 10 visibility calls a second is less than a UI in use.
+		// The default of 10 visibility calls a second is less than a UI in use needs.
 		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(): 500,
 		dynamicconfig.FrontendMaxNamespaceRPSPerInstance.Key():           20000,
 		dynamicconfig.FrontendRPS.Key():                                  20000,
 		dynamicconfig.FrontendPersistenceMaxQPS.Key():                    20000,
 		dynamicconfig.HistoryPersistenceMaxQPS.Key():                     50000,
 		dynamicconfig.MatchingPersistenceMaxQPS.Key():                    20000,
-		// A search attribute made a moment ago is usable at once.
+		// New search attributes are usable at once.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
-		// Nothing is reported to anyone.
+		// The service must not report to anyone.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
 	}
 	maps.Copy(settings, cacheSettings())
 	return settings
 }
 
-// What the caches may hold, as the service counts it: by the size of what it
-// keeps in its database. In memory a run takes some ten times that. So it is about
-// 1,000 runs and 5,000 events.
+// The sizes of the caches. The service counts the size of the entries in its database. In
+// memory, a run takes about ten times that, so the caches hold about 1,000 runs and 5,000
+// events.
 const (
 	historyCacheBytes = 2 << 20
 	eventsCacheBytes  = 2 << 20
-	xdcCacheBytes     = 64 << 10 // the least that it takes
+	xdcCacheBytes     = 64 << 10 // the smallest allowed size
 )
 
-// cacheSettings bound the caches of runs and of their events by bytes, each for
-// the whole process. By default 128,000 runs are kept, ended ones too, and of
-// events half a megabyte for each shard. What has left the cache is read from
-// the database when its run goes on. The third holds what other clusters would ask
-// for, and there are none.
+// cacheSettings limits the caches of runs and of their events by bytes, for the whole process.
+// By default the service keeps 128,000 runs, including ended ones, and half a megabyte of events
+// for each shard. When a run that is not in the cache goes on, the service reads it from the
+// database. The third cache is for other clusters, and there are none.
 func cacheSettings() dynamicconfig.StaticClient {
 	return dynamicconfig.StaticClient{
 		dynamicconfig.HistoryCacheSizeBasedLimit.Key():        true,

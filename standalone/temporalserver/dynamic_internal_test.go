@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/standalone/compose"
 )
 
-// caches is what the history service makes of the settings of its caches.
+// caches holds the history service's configuration of its caches.
 type caches struct {
 	RunsByBytes       bool
 	RunsMaxBytes      int
@@ -30,7 +30,8 @@ func cachesOf(client dynamicconfig.Client) caches {
 	}
 }
 
-// The service itself reads what the settings say: the bounds are in force.
+// TestCachesAreBounded checks, through the service's own configuration, that the limits are in
+// force.
 func TestCachesAreBounded(t *testing.T) {
 	t.Parallel()
 	want := caches{true, 2 << 20, true, 2 << 20, 64 << 10}
@@ -39,14 +40,14 @@ func TestCachesAreBounded(t *testing.T) {
 	}
 }
 
-// yamlSettings are dynamic settings of a file.
+// yamlSettings are dynamic settings from a file.
 type yamlSettings dynamicconfig.ConfigValueMap
 
 // GetValue implements dynamicconfig.Client.
 func (s yamlSettings) GetValue(key dynamicconfig.Key) []dynamicconfig.ConstrainedValue { return s[key] }
 
-// The service of docker-compose.yml knows each of its settings, and has all that
-// bound the caches here.
+// TestComposeFileBoundsTheSameCaches checks that the service in docker-compose.yml knows each of
+// its settings and limits the same caches as this package.
 func TestComposeFileBoundsTheSameCaches(t *testing.T) {
 	t.Parallel()
 	project, err := compose.Load(t.Context(), "../..", []string{

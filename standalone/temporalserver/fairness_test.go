@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// served is in which order work was done, by queue and account.
+// served holds the order in which work was done: accounts, by queue.
 type served struct {
 	mu    sync.Mutex
 	order map[string][]string
@@ -34,8 +34,8 @@ func (s *served) of(what string) []string {
 	return slices.Clone(s.order[what])
 }
 
-// Step notes whose work it is, by what the server says of the activity. The
-// child's is given back at first, to come again: the key is still there.
+// Step records the account of an activity, by the server's information about it. In the child,
+// the first attempt fails, to check that the retry still has the key.
 func (s *served) Step(ctx context.Context) error {
 	info := activity.GetInfo(ctx)
 	if info.TaskQueue == "child" && info.Attempt == 1 {
@@ -45,8 +45,8 @@ func (s *served) Step(ctx context.Context) error {
 	return nil
 }
 
-// steps makes a step on each queue, the second in a run that continues it, the
-// third in a child.
+// steps runs an activity on each queue: the second in a run that continues the first, the third
+// in a child.
 func (s *served) steps(ctx workflow.Context, queues []string) error {
 	if !workflow.IsReplaying(ctx) {
 		s.note("runs", workflow.GetInfo(ctx).Priority.FairnessKey)
@@ -65,10 +65,10 @@ func (s *served) steps(ctx workflow.Context, queues []string) error {
 	}
 }
 
-// Accounts take turns at each queue: one with many tasks that wait does not delay
-// the first of another. The server goes by the key of the run, which its
-// activities inherit, also when they are repeated, its children, and the run that
-// continues it.
+// TestFairness checks that accounts take turns at each queue, so that many waiting tasks of one
+// account do not delay the first task of another. The server uses the fairness key of the run.
+// The run's activities inherit the key, also when they are retried, and so do its children and
+// the run that continues it.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	server := start(t, filepath.Join(t.TempDir(), "temporal.db"))
@@ -102,7 +102,8 @@ func TestFairness(t *testing.T) {
 		}
 		t.Cleanup(w.Stop)
 	}
-	// Who was first may have gone before, and what the server hands out at once.
+	// A quarter of the backlog may come before the newcomer: earlier work, and work that the
+	// server hands out at once.
 	comes := func(what string) {
 		t.Helper()
 		order := s.of(what)
@@ -111,7 +112,7 @@ func TestFairness(t *testing.T) {
 		}
 	}
 	serve(queue, true)
-	for i, name := range []string{"first", "continued", "child"} { // served once all of its work waits there
+	for i, name := range []string{"first", "continued", "child"} { // a queue is served once all of its work waits in it
 		waitFor(t, "runs with work for the queue "+name, (i+1)*(backlog+1), func() int { return len(s.of("runs")) })
 		if name == "first" {
 			comes("runs")
@@ -122,7 +123,7 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// waitFor waits until so many are reached.
+// waitFor waits until count returns at least want.
 func waitFor(t *testing.T, what string, want int, count func() int) {
 	t.Helper()
 	for give := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {

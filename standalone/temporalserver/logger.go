@@ -14,11 +14,11 @@ import (
 	"github.com/mediagate/mediagate/internal/freeport"
 )
 
-// logger hands the service's warnings and errors to slog. Its notes about
-// ordinary life are dropped: a start alone writes hundreds.
+// logger passes the service's warnings and errors to slog. It drops the other lines: a start
+// alone writes hundreds.
 type logger struct {
 	to *slog.Logger
-	// muted drops warnings; all loggers of a service share it.
+	// muted drops warnings. All loggers of a service share it.
 	muted *atomic.Bool
 }
 
@@ -28,14 +28,14 @@ func newLogger(to *slog.Logger) *logger {
 
 var _ log.WithLogger = (*logger)(nil)
 
-// muteWarnings is for the stop: the roles end one after the other, and each
-// warns that it has lost those that ended before.
+// muteWarnings drops warnings from now on. While the service stops, its roles end one after the
+// other, and each warns that it has lost the roles that ended before.
 func (l *logger) muteWarnings() { l.muted.Store(true) }
 
-// Debug is dropped.
+// Debug drops the line.
 func (*logger) Debug(string, ...tag.Tag) {}
 
-// Info is dropped.
+// Info drops the line.
 func (*logger) Info(string, ...tag.Tag) {}
 
 // Warn logs a warning.
@@ -52,12 +52,12 @@ func (l *logger) Error(msg string, tags ...tag.Tag) {
 	}
 }
 
-// ownMatter is what the service says when one of its roles calls another beside a
-// request, now and then on any day: that labels for its metrics are lost.
+// ownMatter is a harmless warning of the service: labels for its metrics are lost when one of
+// its roles calls another outside a request.
 const ownMatter = "TrailerToContextMetadataInterceptor: Trailer had metadata but context not wrapped"
 
-// hungUp reports a call whose caller went away: each client that stops in the
-// middle of one is such a caller. What the call was for, it does again.
+// hungUp reports whether a line is about a call that its caller cancelled. Every client that
+// stops during a call is such a caller, and the client repeats the call later.
 func hungUp(tags []tag.Tag) bool {
 	for _, t := range tags {
 		if zapped, ok := t.(tag.ZapTag); ok && t.Key() == "error" {
@@ -69,18 +69,18 @@ func hungUp(tags []tag.Tag) bool {
 	return false
 }
 
-// DPanic logs an error: it asks for a panic in development only.
+// DPanic logs an error. It would panic only in development.
 func (l *logger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
-// Panic logs an error and panics, as its callers count on.
+// Panic logs an error and panics, as its callers rely on.
 func (l *logger) Panic(msg string, tags ...tag.Tag) {
 	l.log(slog.LevelError, msg, tags)
 	panic(msg)
 }
 
-// Fatal logs an error and ends the process, as its callers count on; the
-// database survives it. That a port was taken is thrown as a *collision:
-// startOnce catches it, and others are tried.
+// Fatal logs an error and ends the process, as its callers rely on. The database survives that.
+// If a port was taken, Fatal instead panics with a *collision, and startOnce recovers it, so
+// that startService can try other ports.
 func (l *logger) Fatal(msg string, tags ...tag.Tag) {
 	if lost := collisionAmong(tags); lost != nil {
 		panic(lost)
@@ -89,7 +89,8 @@ func (l *logger) Fatal(msg string, tags ...tag.Tag) {
 	os.Exit(1)
 }
 
-// collisionAmong finds what a role says of a port that it cannot listen on.
+// collisionAmong returns the port that a role could not listen on because another program does,
+// or nil if the tags name none.
 func collisionAmong(tags []tag.Tag) *collision {
 	var lost collision
 	for _, t := range tags {
@@ -125,17 +126,17 @@ func attrs(tags []tag.Tag) []slog.Attr {
 	return out
 }
 
-// quietSDK drops what the SDK says while the frontend is still starting.
+// quietSDK drops the lines that the SDK logs while the frontend is still starting.
 type quietSDK struct{}
 
-// Debug is dropped.
+// Debug drops the line.
 func (quietSDK) Debug(string, ...any) {}
 
-// Info is dropped.
+// Info drops the line.
 func (quietSDK) Info(string, ...any) {}
 
-// Warn is dropped.
+// Warn drops the line.
 func (quietSDK) Warn(string, ...any) {}
 
-// Error is dropped: what fails is returned.
+// Error drops the line. Failures are returned as errors.
 func (quietSDK) Error(string, ...any) {}

@@ -13,7 +13,8 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// What the service says whenever a client stops is not passed on; trouble is.
+// TestCallersThatHangUpAreNotLogged checks that lines caused by a client that stops are dropped,
+// and that lines about real trouble are not.
 func TestCallersThatHangUpAreNotLogged(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

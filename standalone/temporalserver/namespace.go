@@ -9,11 +9,11 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// DefaultNamespace is the namespace when none is named.
+// DefaultNamespace is the namespace if the configuration names none.
 const DefaultNamespace = "mediagate"
 
-// newNamespace describes the namespace as workflows.EnsureNamespace would
-// leave it, so that in a new file there is nothing to wait for.
+// newNamespace describes the namespace in the state that workflows.EnsureNamespace produces, so
+// that a start with a new file need not wait for changes.
 func newNamespace(name string) (*sqliteschema.NamespaceConfig, error) {
 	attributes := map[string]enumspb.IndexedValueType{
 		workflows.AttrStuck.GetName(): workflows.AttrStuck.GetValueType(),

@@ -15,9 +15,9 @@ import (
 	"github.com/mediagate/mediagate/internal/freeport"
 )
 
-// The ports between the roles have to be chosen before any
-// of them listens. A program that comes in between is told of as what it is,
-// whichever port it takes, and the service starts on others.
+// TestPortsAreTakenMeanwhile takes each port of the service between its choice and its use. The
+// ports of the roles must be chosen before any role listens. The error must name the port, and
+// the service must start on others.
 func TestPortsAreTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	stores, err := prepareSQLite(filepath.Join(t.TempDir(), "temporal.db"), DefaultNamespace)
@@ -54,7 +54,7 @@ func TestPortsAreTakenMeanwhile(t *testing.T) {
 			}
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at)
 			if err != nil {
-				t.Errorf("nobody answers on %s: %v", at, err)
+				t.Errorf("no server answers on %s: %v", at, err)
 			} else {
 				_ = conn.Close()
 			}
@@ -63,7 +63,8 @@ func TestPortsAreTakenMeanwhile(t *testing.T) {
 	}
 }
 
-// The port that the address names has no substitute.
+// TestNamedPortIsTakenMeanwhile checks that the service does not replace a port that the address
+// names.
 func TestNamedPortIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	stores, err := prepareSQLite(filepath.Join(t.TempDir(), "temporal.db"), DefaultNamespace)
@@ -85,8 +86,7 @@ func TestNamedPortIsTakenMeanwhile(t *testing.T) {
 	}
 }
 
-// rob listens on the port until the test ends, as a program does that asks for
-// its very number.
+// rob listens on the port until the test ends, as another program would.
 func rob(t *testing.T, p freeport.Port) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", p.Addr())

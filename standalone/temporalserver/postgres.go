@@ -20,14 +20,14 @@ import (
 
 const (
 	postgresPlugin = "postgres12_pgx"
-	// postgresShards is fixed for the life of the databases.
+	// postgresShards cannot change for existing databases.
 	postgresShards = 512
 
 	mainStore       = "default"
 	visibilityStore = "visibility"
 )
 
-// preparePostgres makes both databases and brings their schemas up to date.
+// preparePostgres creates both databases and updates their schemas.
 func preparePostgres(ctx context.Context, rawURL string, logger log.Logger) (config.Persistence, error) {
 	base, admin, err := postgresConfig(rawURL)
 	if err != nil {
@@ -56,8 +56,8 @@ func preparePostgres(ctx context.Context, rawURL string, logger log.Logger) (con
 	}, nil
 }
 
-// migratePostgres makes the database, its version tables, and every step of
-// the schema that is missing. A role that may make no databases finds them made.
+// migratePostgres creates the database and its version tables and applies the missing steps of
+// the schema. If the role may not create databases, the database must exist.
 func migratePostgres(cfg config.SQL, admin, schemaName string, logger log.Logger) error {
 	create := cfg
 	refused := sqltool.DoCreateDatabase(&create, admin, logger)
@@ -69,7 +69,8 @@ func migratePostgres(cfg config.SQL, admin, schemaName string, logger log.Logger
 	if _, err := conn.ReadSchemaVersion(); err != nil {
 		setup := &schema.SetupConfig{InitialVersion: "0.0"}
 		if err := schema.NewSetupSchemaTask(conn, setup, logger).Run(); err != nil {
-			return fmt.Errorf("set up the schema: %w", errors.Join(refused, err)) // of no database, in the end
+			// The cause may be that the database could not be created.
+			return fmt.Errorf("set up the schema: %w", errors.Join(refused, err))
 		}
 	}
 	update := &schema.UpdateConfig{DBName: cfg.DatabaseName, SchemaName: schemaName}
@@ -79,12 +80,12 @@ func migratePostgres(cfg config.SQL, admin, schemaName string, logger log.Logger
 	return nil
 }
 
-// postgresConfig turns a URL into the plugin's settings; the URL's database is
-// where the others are created from.
+// postgresConfig converts a URL to the plugin's settings. admin is the database of the URL, from
+// which the other databases are created.
 func postgresConfig(rawURL string) (cfg config.SQL, admin string, err error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		// The URL holds a password: it must not show up in the error.
+		// The error must not contain the URL, which holds a password.
 		return config.SQL{}, "", errors.New("the PostgreSQL URL must look like postgres://user:password@host:port/database")
 	}
 	query := u.Query()
@@ -113,7 +114,7 @@ func postgresConfig(rawURL string) (cfg config.SQL, admin string, err error) {
 	}
 	switch mode := query.Get("sslmode"); mode {
 	case "", "disable", "allow", "prefer":
-		// The plugin's own default without TLS.
+		// The plugin uses no TLS by default.
 	default:
 		cfg.TLS = &auth.TLS{Enabled: true, EnableHostVerification: mode == "verify-full", ServerName: host}
 	}

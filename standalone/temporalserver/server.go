@@ -21,18 +21,18 @@ import (
 // startTimeout bounds the wait for the frontend to answer.
 const startTimeout = 30 * time.Second
 
-// Config says where the service keeps its data and where it listens.
+// Config configures the service.
 type Config struct {
-	// Addr is where clients connect, host:port; port 0 takes a free one.
+	// Addr is the host:port for clients. Port 0 takes a free one.
 	Addr string
-	// File is the SQLite file. It is made when it is absent.
+	// File is the SQLite file. It is created if it does not exist.
 	File string
-	// PostgresURL, instead of File, names a PostgreSQL server; its databases
-	// temporal and temporal_visibility are made and updated as needed.
+	// PostgresURL names a PostgreSQL server to use instead of File. Its databases temporal and
+	// temporal_visibility are created and updated as needed.
 	PostgresURL string
-	// Namespace is made when it is absent; empty means "mediagate".
+	// Namespace is created if it does not exist. Empty means "mediagate".
 	Namespace string
-	// Logger gets warnings and errors of the service.
+	// Logger receives the warnings and errors of the service.
 	Logger *slog.Logger
 }
 
@@ -66,7 +66,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
-	service, addr, err := startService(ctx, cfg.Addr, log, func(p portPlan) (temporal.Server, error) { return startOnce(p, stores, log) })
+	service, addr, err := startService(ctx, cfg.Addr, log, func(p portPlan) (temporal.Server, error) {
+		return startOnce(p, stores, log)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
@@ -77,9 +79,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return server, nil
 }
 
-// startService has start listen on ports that are free. When
-// another program listens on one of them first, others are taken, but for one
-// that addr names. at is where clients connect.
+// startService calls start with free ports. If another program takes one of them first,
+// startService tries again with other ports, unless addr names the port. at is the address for
+// clients.
 func startService(
 	ctx context.Context, addr string, log *logger, start func(portPlan) (temporal.Server, error),
 ) (service temporal.Server, at string, err error) {
@@ -104,7 +106,7 @@ func startOnce(plan portPlan, stores config.Persistence, log *logger) (service t
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
-		case *collision: // by the logger, in place of the end of the process
+		case *collision: // thrown by logger.Fatal instead of ending the process
 			service, err = nil, thrown
 		default:
 			panic(thrown)
@@ -130,25 +132,25 @@ func startOnce(plan portPlan, stores config.Persistence, log *logger) (service t
 	return service, nil
 }
 
-// collision is the error of a port that another program listens on.
+// collision is the error for a port on which another program listens.
 type collision struct {
 	addr string
 	err  error
 }
 
-// Error says what is the matter.
+// Error implements error.
 func (c *collision) Error() string {
 	return "another program listens on " + c.addr + ": " + c.err.Error()
 }
 
-// Unwrap returns what the system said.
+// Unwrap returns the error of the operating system.
 func (c *collision) Unwrap() error { return c.err }
 
 // Addr returns the host:port that clients dial.
 func (s *Server) Addr() string { return s.addr }
 
-// Stop ends the service. What runs in it is kept in its database. When ctx
-// ends first the service is left to the end of the process, which it survives.
+// Stop ends the service. Its workflows stay in the database. If ctx ends first, Stop returns and
+// the service ends with the process, which its data survives.
 func (s *Server) Stop(ctx context.Context) error {
 	s.log.muteWarnings()
 	done := make(chan error, 1)
@@ -180,7 +182,7 @@ func (s *Server) prepareNamespace(ctx context.Context, namespace string) error {
 	return workflows.EnsureNamespace(ctx, c, namespace, slog.New(slog.DiscardHandler))
 }
 
-// waitHealthy asks the frontend until it serves.
+// waitHealthy polls the frontend until it serves.
 func waitHealthy(ctx context.Context, c client.Client) error {
 	for {
 		_, err := c.CheckHealth(ctx, &client.CheckHealthRequest{})
@@ -195,8 +197,7 @@ func waitHealthy(ctx context.Context, c client.Client) error {
 	}
 }
 
-// reachable is the address under which this machine reaches what listens on
-// host.
+// reachable returns the address by which this machine reaches a server that listens on host.
 func reachable(host string) string {
 	if host == "" {
 		return loopback

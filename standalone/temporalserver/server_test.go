@@ -35,7 +35,7 @@ func greet(ctx workflow.Context, name string) (string, error) {
 
 func TestServerKeepsWorkflowsAcrossRestart(t *testing.T) {
 	t.Parallel()
-	// The folder's name has all that means something in the URI of SQLite.
+	// The folder's name has every character with a meaning in SQLite's URIs.
 	file := filepath.Join(t.TempDir(), "a b%20c?d#e&f", "temporal.db")
 	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestServerPreparesNamespace(t *testing.T) {
 	c := dial(t, server)
 	t.Cleanup(c.Close)
 
-	// An existing namespace is mended, not only a new one made right.
+	// EnsureNamespace corrects an existing namespace, too.
 	const other = "other"
 	_, err := c.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
 		Namespace: other, WorkflowExecutionRetentionPeriod: durationDay,
@@ -95,7 +95,7 @@ func TestServerPreparesNamespace(t *testing.T) {
 	}
 	deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for i := range 2 { // the second time finds nothing to do
+	for i := range 2 { // the second call has nothing to do
 		if err := workflows.EnsureNamespace(deadline, c, other, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatalf("EnsureNamespace, call %d: %v", i+1, err)
 		}
@@ -130,8 +130,8 @@ func TestServerPreparesNamespace(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be made ready is told at once, with the attribute and the
-// server's words.
+// TestServerRefusesAttributes checks that EnsureNamespace returns at once if the server refuses
+// a search attribute, with the attribute and the server's message.
 func TestServerRefusesAttributes(t *testing.T) {
 	t.Parallel()
 	server := start(t, filepath.Join(t.TempDir(), "temporal.db"))
@@ -168,7 +168,7 @@ func TestServerRefusesAttributes(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(100 * time.Millisecond) // the namespace is new
+			time.Sleep(100 * time.Millisecond) // the new namespace may not be visible yet
 		}
 		err = workflows.EnsureNamespace(ctx, c, namespace, slog.New(slog.DiscardHandler))
 		if ctx.Err() != nil || !workflows.IsFinal(err) {

@@ -12,12 +12,12 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// sqliteShards is fixed for the life of a file. One connection writes: more
-// shards than this only add timers and loops that find nothing.
+// sqliteShards cannot change for an existing file. Only one connection writes, so further shards
+// would only add timers and loops without work.
 const sqliteShards = 1
 
-// prepareSQLite makes the file with its schema when it is absent, and the
-// namespace in it, so that the first start needs no round of registration.
+// prepareSQLite creates the file with its schema and the namespace if it does not exist. So the
+// first start need not register the namespace.
 func prepareSQLite(file, namespace string) (config.Persistence, error) {
 	if err := createSQLite(file, namespace); err != nil {
 		return config.Persistence{}, err
@@ -32,14 +32,15 @@ func prepareSQLite(file, namespace string) (config.Persistence, error) {
 	}, nil
 }
 
-// sqliteConfig opens file with the write-ahead log. NORMAL survives the death
-// of the process; only a power cut can undo the last commits.
+// sqliteConfig returns the settings that open file with a write-ahead log. With synchronous
+// NORMAL, the data survives the death of the process. Only a power cut can undo the last
+// commits.
 func sqliteConfig(file string) *config.SQL {
 	return &config.SQL{
 		PluginName: sqliteplugin.PluginName,
-		// The plugin makes a URI of it.
+		// The plugin builds a URI from the name.
 		DatabaseName: (&url.URL{Path: file}).EscapedPath(),
-		// The plugin allows more with the log on, and fails with SQLITE_BUSY then.
+		// With the write-ahead log, the plugin allows more connections but fails with SQLITE_BUSY.
 		MaxConns: 1,
 		ConnectAttributes: map[string]string{
 			"mode":         "rwc",
@@ -50,9 +51,8 @@ func sqliteConfig(file string) *config.SQL {
 	}
 }
 
-// createSQLite builds the database under another name and renames it, because
-// the schema is written once only: a file that a killed process left half
-// made would never be completed.
+// createSQLite creates the database under another name and renames it. The schema is written
+// only once, so a file that a killed process left incomplete would never be completed.
 func createSQLite(file, namespace string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -64,7 +64,7 @@ func createSQLite(file, namespace string) error {
 		}
 	}
 	cfg := sqliteConfig(unfinished)
-	// No write-ahead log here: it would have to be moved along.
+	// A write-ahead log would have to be renamed too, so there is none here.
 	cfg.ConnectAttributes["journal_mode"] = "delete"
 	if err := sqliteschema.SetupSchema(cfg); err != nil {
 		return fmt.Errorf("create the schema: %w", err)

@@ -1,6 +1,6 @@
 // Package uiserver serves Temporal's web interface from this process.
 //
-// It owns the interface's settings and its life, and imports nothing of the
-// product. Who reaches the interface may do anything to workflows, so package
-// hostguard stands in front of it.
+// It owns the settings of the interface and its start and stop. It imports nothing of the
+// product. A caller of the interface may do anything to workflows, so package hostguard protects
+// it.
 package uiserver

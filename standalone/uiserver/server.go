@@ -24,16 +24,16 @@ import (
 	"github.com/mediagate/mediagate/standalone/hostguard"
 )
 
-// Config says where the interface listens and what it shows.
+// Config configures the interface.
 type Config struct {
-	// Addr is host:port; port 0 takes a free one.
+	// Addr is host:port. Port 0 takes a free one.
 	Addr string
 	// TemporalAddr is the host:port of Temporal's frontend.
 	TemporalAddr string
-	// Namespace is shown first.
+	// Namespace is the namespace that the interface shows first.
 	Namespace string
-	// Names are hosts under which browsers may reach the interface, besides the
-	// loopback and its own address.
+	// Names are hosts under which browsers may reach the interface, besides the loopback and its
+	// own address.
 	Names hostguard.Names
 }
 
@@ -44,8 +44,7 @@ type Server struct {
 	url  string
 }
 
-// Start returns when the interface listens. The interface does not need
-// Temporal to be there yet.
+// Start starts the interface and returns when it listens. Temporal need not run yet.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
@@ -60,7 +59,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		DefaultNamespace:    cfg.Namespace,
 		DisableNewsFetch:    true,
 		HideLogs:            true,
-		// Plain HTTP: a browser would not send a secure cookie back.
+		// Over plain HTTP, a browser would not send a secure cookie back.
 		CORS: config.CORS{CookieInsecure: true},
 	})
 	if err != nil {
@@ -78,8 +77,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // readTimeout bounds the wait for a request's header.
 const readTimeout = 10 * time.Second
 
-// handler puts the library's parts together as its own server does, which
-// cannot be given a listener and ends the process when it cannot listen.
+// handler combines the library's parts as the library's own server does. That server accepts no
+// listener, and ends the process if it cannot listen.
 func handler(settings *config.Config) (http.Handler, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
@@ -123,7 +122,7 @@ func handler(settings *config.Config) (http.Handler, error) {
 	return e, nil
 }
 
-// callerType is a header that the interface sends to Temporal.
+// callerType is the name of a header that the interface sends to Temporal.
 const callerType = "Caller-Type"
 
 // URL returns the address for a browser.
@@ -145,7 +144,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// browsable replaces "every address" by one that can be opened.
+// browsable returns the address, or the loopback in place of an unspecified one, which a browser
+// cannot open.
 func browsable(ip net.IP) string {
 	if ip.IsUnspecified() {
 		return "127.0.0.1"

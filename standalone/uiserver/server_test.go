@@ -28,8 +28,8 @@ func start(t *testing.T) *uiserver.Server {
 	return s
 }
 
-// What the library's own server promises holds here too: pages that load in no
-// foreign frame, and no change without the page's token.
+// TestPages checks two promises of the library's own server: no foreign frame can load the
+// pages, and no change works without the page's token.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -66,8 +66,9 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What the interface's own pages send passes, with the token that they read from
-// the cookie; the same of a page elsewhere, or under another name, does not.
+// TestChangesOfOtherPages checks that the interface accepts the requests of its own pages, with
+// the token from the cookie. It must refuse the same requests from another page or under another
+// host name.
 func TestChangesOfOtherPages(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -131,7 +132,8 @@ func TestChangesOfOtherPages(t *testing.T) {
 	}
 }
 
-// An address that somebody listens on is an error, not the end of the process.
+// TestBusyAddress checks that Start returns an error if another program listens on the address,
+// instead of ending the process.
 func TestBusyAddress(t *testing.T) {
 	t.Parallel()
 	busy := strings.TrimPrefix(start(t).URL(), "http://")
