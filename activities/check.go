@@ -129,7 +129,7 @@ func (a *Activities) checkInputs(
 		return before, false, err
 	}
 	// All files together have CheckTime. A file that has not arrived by then is too slow, which
-	// fails the task.
+	// fails the task. A file whose fetch has not begun by then is left to the next try.
 	fetchCtx, stop := context.WithTimeoutCause(ctx, a.Settings.CheckTime, media.ErrSlow)
 	defer stop()
 	// Each file has its own context, so that a bad file ends the fetches of the files after it,
@@ -146,6 +146,10 @@ func (a *Activities) checkInputs(
 	for i, in := range due {
 		// Each goroutine writes its own element of found, so no lock is needed.
 		group.Go(func() error {
+			if fetchCtx.Err() != nil {
+				found[i] = mediagate.Errorf(mediagate.KindTransient, "there was no time left to fetch %s", in.Field)
+				return nil
+			}
 			found[i] = a.checkInput(ctxs[i], t, request, in)
 			// A file after this one cannot change the result: the first bad file is the one that
 			// is named.

@@ -107,6 +107,9 @@ func difference(before, after any, reason string) (old, made document, err error
 		}
 	}
 	if reason != "" && len(was)+len(is) > 0 {
+		if is == nil { // after is nil: the object was deleted
+			is = map[string]json.RawMessage{}
+		}
 		if is["reason"], err = json.Marshal(reason); err != nil {
 			return nil, nil, err
 		}

@@ -49,7 +49,11 @@ func (b *bench) changes(p payer) []func(ctx context.Context) error {
 			_, err := b.RotateKey(ctx, p.key, mediagate.KeySecret{Hash: [32]byte{2}}, time.Minute)
 			return err
 		},
-		func(ctx context.Context) error { return b.DeleteKey(ctx, p.key) },
+		func(ctx context.Context) error {
+			actor, _ := mediagate.ActorOf(ctx)
+			actor.Reason = "it leaked"
+			return b.DeleteKey(mediagate.WithActor(ctx, actor), p.key)
+		},
 		func(ctx context.Context) error {
 			_, err := b.RotateWebhookSecret(ctx, p.account, false)
 			return err

@@ -188,7 +188,7 @@ func cloneAttempts(attempts []task.Attempt) []task.Attempt {
 // needs a permit of the account first (enter).
 func mayEnd(e task.Event) bool {
 	switch e := e.(type) {
-	case task.EndDue, task.Mirrored:
+	case task.EndDue, task.Mirrored, task.ModelRetired:
 		return true
 	case task.Asked: // repeats an end that the run has seen and the database has lost
 		return e.Status == mediagate.StatusFailed

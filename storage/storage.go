@@ -284,8 +284,9 @@ func retry(what string, transaction func() error) error {
 	return dbError(err, what)
 }
 
-// writeFor runs f as write does, for transactions that lock the row of the account or of
-// its keys.
+// writeFor runs f as write does, for transactions that move money or hold a slot: they lock the row
+// of the account or of a key, for which all submits of the account wait. Changes of settings, which
+// are rare, use write.
 //
 // The permit comes before the connection: a write without a permit waits without a connection.
 func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx *gorm.DB) error) error {

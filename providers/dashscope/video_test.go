@@ -226,7 +226,7 @@ func TestPollOfNoOperation(t *testing.T) {
 }
 
 // TestExpress checks which requests each operation takes, on both sides of its limits.
-func TestExpress(t *testing.T) {
+func TestSupports(t *testing.T) {
 	t.Parallel()
 	links := func(n int) string {
 		items := make([]string, n)

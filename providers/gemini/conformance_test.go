@@ -242,17 +242,17 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestPromptLikeASlot checks that a prompt may contain the placeholder of an image.
-func TestPromptLikeASlot(t *testing.T) {
+// TestTextLikeAPlaceholder checks that no text of the client takes the place of an image.
+func TestTextLikeAPlaceholder(t *testing.T) {
 	t.Parallel()
-	vendor, _, _, err := submit(t, `{"prompt":"\u00010\u0001 <b> \u00011\u0001","image_urls":["https://img.example.com/a.png"]}`, content(inline(made)))
+	const text = `\u00010\u0001`
+	vendor, _, _, err := submit(t, `{"prompt":"`+text+`","size":"`+text+`","image_urls":["https://img.example.com/a.png"]}`, content(inline(made)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sent struct {
 		Contents []struct {
 			Parts []struct {
-				Text   string `json:"text"`
 				Inline struct {
 					Data []byte `json:"data"`
 				} `json:"inlineData"`
@@ -262,13 +262,12 @@ func TestPromptLikeASlot(t *testing.T) {
 	if err := json.Unmarshal([]byte(vendor.Requests()[0].Body), &sent); err != nil {
 		t.Fatal(err)
 	}
-	parts := sent.Contents[0].Parts
-	if parts[0].Text != "\u00010\u0001 <b> \u00011\u0001" || string(parts[1].Inline.Data) != suite().Files["https://img.example.com/a.png"] {
-		t.Errorf("sent %q and %d bytes", parts[0].Text, len(parts[1].Inline.Data))
+	if got := sent.Contents[0].Parts[1].Inline.Data; string(got) != suite().Files["https://img.example.com/a.png"] {
+		t.Errorf("sent %d bytes in place of the image", len(got))
 	}
 }
 
-func TestExpress(t *testing.T) {
+func TestSupports(t *testing.T) {
 	t.Parallel()
 	for params, field := range map[string]string{
 		`{"prompt":"a","size":"auto","resolution":"0.5K","n":4}`: "",

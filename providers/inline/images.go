@@ -61,15 +61,14 @@ type Blob struct{ MimeType, Data string }
 // them while they are sent.
 type Request struct {
 	text    []byte
+	marker  marker
 	files   [][]byte
 	release func()
 }
 
 // Request fetches the images, calls document with a Blob for each, and returns the document with
 // the images. Fetching stops at job.SendBefore: a later image is of no use, and a slow server of a
-// client must not hold up the call.
-//
-// The document must not contain text of the client after the first image.
+// client must not hold up the call. The document must contain the images in their order.
 func (m *Images) Request(
 	ctx context.Context, job mediagate.Job, images []Image, document func([]Blob) any,
 ) (*Request, error) {
@@ -79,7 +78,7 @@ func (m *Images) Request(
 		ctx, cancel = context.WithTimeout(ctx, left)
 		defer cancel()
 	}
-	s, r := &share{of: m}, &Request{}
+	s, r := &share{of: m}, &Request{marker: newMarker()}
 	r.release = sync.OnceFunc(func() {
 		r.files = nil
 		s.giveBack()
@@ -100,7 +99,7 @@ func (r *Request) Body(sent func()) vendorhttp.Body {
 	if len(r.files) == 0 {
 		return vendorhttp.JSON(json.RawMessage(r.text))
 	}
-	return join(r.text, r.files, sent)
+	return r.marker.join(r.text, r.files, sent)
 }
 
 // longestType is the longest of the accepted types. Its length makes the size estimate an upper
@@ -110,7 +109,7 @@ const longestType = "image/jpeg"
 func (r *Request) write(ctx context.Context, in mediagate.Inputs, images []Image, document func([]Blob) any) error {
 	blobs := make([]Blob, len(images))
 	for i := range blobs {
-		blobs[i] = Blob{MimeType: longestType, Data: slot(i)}
+		blobs[i] = Blob{MimeType: longestType, Data: r.marker.slot(i)}
 	}
 	bare, err := encode(document(blobs))
 	if err != nil {

@@ -2,41 +2,42 @@ package inline
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// slot returns the placeholder for the bytes of image i in the written request.
-func slot(i int) string { return "\u0001" + strconv.Itoa(i) + "\u0001" }
+// marker names the places of the images in one written request. It is random, so that no text of
+// the client can contain it.
+type marker string
 
-// join returns a body that reads the request with the images in the places of their slots. It
-// searches for the slots from the end, because a prompt comes before the images and may hold
-// anything, even text like a slot. The reader lets go of each piece after reading it, so that the
-// image can be freed.
-func join(text []byte, files [][]byte, sent func()) vendorhttp.Body {
+func newMarker() marker { return marker(rand.Text()) }
+
+// slot returns the placeholder for the bytes of image i.
+func (m marker) slot(i int) string { return fmt.Sprintf("%s-%d-", m, i) }
+
+// join returns a body that reads the request with the images in the places of their slots. The
+// reader lets go of each piece after reading it, so that the image can be freed.
+func (m marker) join(text []byte, files [][]byte, sent func()) vendorhttp.Body {
 	var pieces []io.Reader
-	if sent != nil {
-		pieces = append(pieces, end(sent))
-	}
 	length := int64(0)
 	add := func(r io.Reader, n int) {
 		pieces = append(pieces, r)
 		length += int64(n)
 	}
-	for i, file := range slices.Backward(files) {
-		at := bytes.LastIndex(text, escaped(i))
-		tail := text[at+len(escaped(i)):]
-		add(bytes.NewReader(tail), len(tail))
+	for i, file := range files {
+		before, after, _ := bytes.Cut(text, []byte(m.slot(i)))
+		add(bytes.NewReader(before), len(before))
 		add(encoded(file), base64.StdEncoding.EncodedLen(len(file)))
-		text = text[:at]
+		text = after
 	}
 	add(bytes.NewReader(text), len(text))
-	slices.Reverse(pieces)
+	if sent != nil {
+		pieces = append(pieces, end(sent))
+	}
 	return vendorhttp.Streamed("application/json", io.MultiReader(pieces...), length)
 }
 
@@ -47,9 +48,6 @@ func (e end) Read([]byte) (int, error) {
 	e()
 	return 0, io.EOF
 }
-
-// escaped returns the placeholder of image i as JSON writes it.
-func escaped(i int) []byte { return fmt.Appendf(nil, `\u0001%d\u0001`, i) }
 
 // encoded returns a reader that encodes the file as base64 while it is read.
 func encoded(file []byte) io.Reader { return &encoder{file: file} }

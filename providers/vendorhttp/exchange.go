@@ -201,9 +201,8 @@ func (s *streamBody) Read(p []byte) (int, error) {
 // Close ends the call, even if the answer has not been read to its end.
 func (s *streamBody) Close() error {
 	s.x.shut()
-	err := s.body.Close()
-	s.x.end()
-	if err != nil {
+	defer s.x.end() // after the failure is recorded, which end reports
+	if err := s.body.Close(); err != nil {
 		return s.x.failure(fmt.Errorf("closing the answer: %w", err))
 	}
 	return nil

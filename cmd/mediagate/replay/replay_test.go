@@ -73,7 +73,7 @@ func TestStory(t *testing.T) {
 		"started | task_lost-and-retried; next: submit of attempt 1, by sync",
 		"begin SubmitJob | submit attempt 1 to sync",
 		"SubmitJob ended | next: sleep",
-		"sleep | the vendor's answer was lost, and the vendor has no lookup: check with the vendor, then decide, at the latest",
+		"sleep | the vendor's answer was lost, and it cannot be asked: find out, then decide, at the latest",
 		"signal retry | ",
 		"ask | next: submit of attempt 2, by sync; attempt 1 on sync-a: abandoned",
 		"sleep is cut short | ",
