@@ -208,7 +208,7 @@ func TestStories(t *testing.T) {
 				}
 			}
 			then, _ := a.at("waits_for", "then").(string)
-			if late := strings.HasPrefix(then, "this time is over"); late != (name == "nobody scans") {
+			if late := strings.HasPrefix(then, "this time has passed"); late != (name == "nobody scans") {
 				t.Errorf("then %q", then)
 			}
 			if wait, ok := a.at("waits_for").(map[string]any); ok && (wait["until"] == nil || wait["then"] == "" || wait["step"] == "") {

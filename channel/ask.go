@@ -236,11 +236,9 @@ const missingPause = 2 * time.Minute
 //
 // Missing counts such answers in a row. The await row keeps the count between polls, so the next
 // poller continues it. For example, if "not found" comes at 12:00, 12:02 and 12:04, the task parks
-// as vendor_job_lost at 12:04. An answer that shows the job sets the count to zero. A poll without
-// an answer keeps it, since a vendor that is away now and then must not hide a lost job (D11).
+// as vendor_job_lost at 12:04. Any other result before the third one sets the count to zero.
 func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time.Time, err error) mediagate.PollResult {
 	result := p.pollAgain(row, asked)
-	result.Missing = row.Missing
 	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops: that says nothing about the vendor
 		result.NextPollAt = p.Now()
 		return result
@@ -253,13 +251,12 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	if p.shouldLog(text) {
 		p.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err)
 	}
-	isMissing := kind == mediagate.KindNotFound || row.Missing > 0
-	if soon := p.Now().Add(missingPause); isMissing && soon.Before(result.NextPollAt) {
-		result.NextPollAt = soon
-	}
 	switch kind {
 	case mediagate.KindNotFound:
-		result.Missing++
+		if soon := p.Now().Add(missingPause); soon.Before(result.NextPollAt) {
+			result.NextPollAt = soon
+		}
+		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {
 			result.Trouble = mediagate.ParkJobLost
 		}
@@ -267,7 +264,7 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 		// The job goes on at the vendor, but we cannot see it. Ask rarely, and park the task, so
 		// that a person mends the account. That time does not count against the deadline.
 		result.NextPollAt = p.Now().Add(jitter(min(max(p.channel.PollMax, 30*time.Second), missingPause)))
-		result.Missing++
+		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {
 			result.Trouble = mediagate.TroubleOf(err)
 		}
