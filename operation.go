@@ -291,7 +291,8 @@ type AuditFilter struct {
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditCreateAccount, AuditChangeAccount, AuditGrant, AuditCreateKey, AuditChangeKey, AuditRotateKey, AuditDeleteKey,
-		AuditRotateWebhookSecret, AuditChangeChannel, AuditTaskAction, AuditReadPrompt, AuditTaskJob, AuditRecover,
+		AuditRotateWebhookSecret, AuditCreateEndpoint, AuditChangeEndpoint, AuditDeleteEndpoint,
+		AuditChangeChannel, AuditTaskAction, AuditReadPrompt, AuditTaskJob, AuditRecover,
 	}
 }
 
