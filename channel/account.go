@@ -20,7 +20,7 @@ type Accounts struct {
 	Store     Store
 	Breakers  *Breakers
 	Workflows Workflows
-	Grace     time.Duration // how long a channel may be gone (D11)
+	Grace     time.Duration // a channel is gone when no worker has had it for so long (D11)
 	Now       func() time.Time
 	Logger    *slog.Logger
 	NewID     func(prefix string) string
@@ -31,12 +31,12 @@ type Accounts struct {
 
 // Meter counts what pollers see.
 type Meter interface {
-	// Polled is called with each poll, and with how long after its due time it is made.
+	// Polled notes a poll. late says how long after its due time the vendor is asked.
 	Polled(channel string, late time.Duration)
-	// JobEnded is called with the end of a job, and with the time from its acceptance until the
-	// end was seen.
+	// JobEnded notes the end of a job. took is the time from the job's acceptance until the poll
+	// that saw the end.
 	JobEnded(channel string, succeeded bool, took time.Duration)
-	// UnknownWord is called with an answer whose status word the adapter does not know.
+	// UnknownWord notes an answer whose status word the adapter does not know.
 	UnknownWord(channel string)
 }
 
@@ -81,9 +81,10 @@ type PollStore interface {
 	) ([]mediagate.Await, error)
 	// AwaitStats counts the rows that wait, and returns when the next one is due.
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
-	// StorePolls stores quiet answers for the rows that the claim still holds, and gives those
-	// rows back. It returns the results that are left to Change: those with Outcome, Trouble or
-	// Waiting, and the Answered ones of tasks that are parked or past their deadline.
+	// StorePolls stores quiet answers for the rows that the claim still holds, and ends the claim
+	// of these rows. It returns the results that the caller has to apply by Change: those with
+	// Outcome, Trouble or Waiting, and the Answered ones of tasks that are parked or past their
+	// deadline.
 	StorePolls(
 		ctx context.Context, channel, claim string, results []mediagate.PollResult,
 	) (left []mediagate.PollResult, err error)
@@ -102,9 +103,9 @@ type GrantStore interface {
 // Workflows signals the runs of tasks. A signal is only the fast way: each change of a task also
 // sets the time of its wake (D2).
 type Workflows interface {
-	// StepsChanged signals the runs of tasks whose next step a poll has changed. If a change has
-	// room for a copy, StepsChanged first copies the task's files; other signals do not wait for
-	// that.
+	// StepsChanged signals the runs of tasks whose next step a poll has changed. If a change has a
+	// Release, StepsChanged copies the task's files and calls Release before it signals the run.
+	// The signals of other tasks do not wait for that copy.
 	StepsChanged(ctx context.Context, channel string, woken []StepChange)
 	// RoomToCopy takes room for one copy of a provider's result, until release is called. It
 	// returns nil if there is none now.
@@ -127,9 +128,9 @@ type StepChange struct {
 //
 // If the fingerprints differ, the channel may have another account, or the same one with a new
 // key. Then the vendor is asked for the job. An answer that names the job counts. "Not found"
-// proves nothing, and the task parks. Once the account has shown the job, the job gets its modal
-// parameters there, its files are copied, and it can be stopped. Nothing else is done there; in
-// particular no job is made.
+// proves nothing, and the task parks. Once the account has shown the job, we may send it the job's
+// modal parameters, copy the job's files from it, and have it stop the job. We use that account for
+// nothing else; in particular we make no new job there.
 //
 // Rows are never moved to another name. While settings are rolled out, workers with old and with
 // new settings run side by side, and would move rows back and forth. Instead each name, present or
@@ -203,8 +204,9 @@ func (a *Accounts) ConfirmedOwner(ctx context.Context, row task.Attempt) (Channe
 }
 
 // Asker asks a channel's vendor for the job of one attempt. If the channel may have another
-// account, an answer that does not name the job is KindUnreached with code channel_missing, and
-// so is "not found". An error for refused credentials has that code, too.
+// account, only an answer that names the job counts. Any other answer, and "not found", becomes
+// KindUnreached with code channel_missing. If the vendor refuses our account, the error keeps its
+// kind, and gets the same code.
 type Asker struct {
 	Channel
 	sure bool // the channel has the attempt's account
@@ -225,7 +227,8 @@ func (c Asker) Find(ctx context.Context, finder providers.Finder, ref mediagate.
 // check turns an answer that proves nothing about the job into an error.
 func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, error) {
 	switch kind := mediagate.KindOf(err); {
-	// The channel has the account, or the answer proves it: it counts, whatever it says.
+	// The channel has the attempt's account, or the answer proves that it has. Return the answer or
+	// the error as it is.
 	case c.sure, err == nil && report.Named:
 		return report, err
 	// The answer may be about another account.
@@ -253,8 +256,9 @@ func (a *Accounts) pace(c Channel) *pace {
 // formerIdle is how long the poller of a former name goes on when no task waits under that name.
 const formerIdle = 30 * time.Second
 
-// channelFor returns the channel that polls for the rows of a name: the channel of that name; or,
-// while tasks wait under the name for a job or a slot, the channel that had it before.
+// channelFor returns the channel that polls for the rows of a name. This is the channel of that
+// name. If there is none, it is the channel that had the name before, as long as tasks wait under
+// the name for a job or a slot, or a worker may still add such tasks.
 func (a *Accounts) channelFor(ctx context.Context, name string) (c Channel, ok bool, err error) {
 	if c, ok = a.successor(name); !ok || c.Name == name {
 		return c, ok, nil
@@ -314,9 +318,9 @@ func (a *Accounts) Orphaned(name string) *Poller {
 	return &Poller{Accounts: a, name: name, log: a.Logger.With("channel", name)}
 }
 
-// ReleaseTasks parks the tasks that wait for a job of the channel, and has those that are queued
-// for a slot of it look for another channel (D11). It returns how many tasks still wait. It
-// returns KindConflict if another run polls under the name.
+// ReleaseTasks releases the tasks that wait under the name (D11). It parks the tasks that wait for
+// a job. It has the tasks that are queued for a slot look for another channel. It returns how many
+// tasks still wait, and KindConflict if another run polls under the name.
 func (p *Poller) ReleaseTasks(ctx context.Context) (left int, err error) {
 	queued, err := p.releaseQueued(ctx)
 	if err != nil {

@@ -182,7 +182,9 @@ func (p *Poller) resultOf(
 	}
 	if report.Incomplete {
 		if until := p.pace.incompleteSince(row, asked).Add(incompleteTime); p.Now().Before(until) {
-			result := p.pollAgain(row, asked) // not as Answered: past the deadline that would end the wait (D10)
+			// Answered stays false. Past the deadline, a task stops waiting for the job after an
+			// Answered result without an end, and here the media may still come (D10).
+			result := p.pollAgain(row, asked)
 			if until.Before(result.NextPollAt) {
 				result.NextPollAt = until
 			}
@@ -207,8 +209,8 @@ func (p *Poller) resultOf(
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
 	result := p.pollAgain(row, asked)
-	// The vendor has answered, and the job goes on. Past the deadline such an answer ends the wait
-	// for the last answer (D10).
+	// The vendor has answered, and the job goes on. Past its deadline a task waits only for a last
+	// answer: if that says that the job goes on, the task fails (D10).
 	result.Answered, result.Progress = true, report.Percent
 	result.Waiting = report.State == mediagate.JobWaiting
 	// The vendor gives no progress.
@@ -219,24 +221,26 @@ func (p *Poller) resultOf(
 }
 
 // pollAgain returns a result that only sets the time of the next poll. Such a result says nothing
-// about the job. Stored as it is, it releases the row's claim and sets the row's count of missing
-// answers to zero.
+// about the job. If the caller adds nothing to it, storing it ends the row's claim and sets the
+// row's count Missing to zero.
 func (p *Poller) pollAgain(row mediagate.Await, asked time.Time) mediagate.PollResult {
 	next := asked.Add(p.pace.interval(asked.Sub(row.AcceptedAt), row.Expected))
 	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: next}
 }
 
-// missingPause is the longest pause after an answer that does not show a job. It is short enough
-// for lostAfter such answers in the time that a task waits for its last answer (D10).
+// missingPause is the longest pause between an answer that does not show the job and the next poll.
+// After its deadline a task waits ten minutes for the vendor's last answer (D10). The pause is
+// so short that lostAfter polls fit into that time.
 const missingPause = 2 * time.Minute
 
 // pollFailed returns the result of a poll that failed. The row keeps waiting. The job is in
 // trouble only if the vendor repeatedly does not know it, if the vendor repeatedly refuses our
 // account, or if another account made the job.
 //
-// Missing counts such answers in a row. The await row keeps the count between polls, so the next
-// poller continues it. For example, if "not found" comes at 12:00, 12:02 and 12:04, the task parks
-// as vendor_job_lost at 12:04. Any other result before the third one sets the count to zero.
+// Missing counts how often in a row the vendor did not know the job or refused our account. The
+// await row keeps the count between polls, so the next poller continues it. For example, if "not
+// found" comes at 12:00, 12:02 and 12:04, the task parks as vendor_job_lost at 12:04. Any other
+// result before the third one sets the count to zero.
 func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time.Time, err error) mediagate.PollResult {
 	result := p.pollAgain(row, asked)
 	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops: that says nothing about the vendor
@@ -271,9 +275,9 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	case mediagate.KindUnreached:
 		result.Trouble = mediagate.TroubleOf(err) // this is not the account that made the job
 	default:
-		// The vendor is away, busy, or makes no sense. After failureLimit of these in a row, across
-		// all jobs of the name, the first answer brings back the tasks that are parked because the
-		// vendor was away.
+		// The vendor is away or busy, or its answer makes no sense. failures counts such polls in a
+		// row, across all jobs of the name. If it has reached failureLimit when the vendor answers
+		// again, the tasks that are parked because the vendor was away are retried.
 		p.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
 			result.NextPollAt = later(result.NextPollAt, p.Now().Add(e.RetryAfter))

@@ -90,9 +90,9 @@ type BreakerStore interface {
 // Breakers holds what a process knows of all channels' breakers, and what it has counted for them.
 // The fields are set before the first use.
 //
-// Locks are taken in the order reading, then mu. No call to the database is made under mu. So a
-// database that hangs delays only the goroutine that reads the states, and callers that wait for
-// the first reading. All others go by the states that are known.
+// A goroutine that needs both locks takes the lock reading first, and then mu. No call to the
+// database is made under mu. So a database that hangs delays only the goroutine that reads the
+// states, and callers that wait for the first reading. All others go by the states that are known.
 type Breakers struct {
 	Store  BreakerStore
 	Now    func() time.Time
@@ -159,9 +159,9 @@ func (b *Breakers) Retired(name string, route mediagate.Route) bool {
 	return b.State(name).HasRetired(route.Upstream, b.Now())
 }
 
-// Retire keeps jobs from the channel's route for an hour, because the vendor answered the job that
-// it has no such model. The channel still takes jobs for its other models. If an operator has
-// enabled the channel since the job began, the next job asks the vendor again.
+// Retire keeps jobs from the channel's route for an hour. It is called when the vendor has refused
+// the job because it has no such model. The channel still takes jobs for its other models. If an
+// operator has enabled the channel since the job began, the next job asks the vendor again.
 func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 	b := e.breakers
 	if b == nil {
@@ -223,10 +223,11 @@ func (b *Breakers) read() {
 	for _, row := range rows {
 		b.states[row.Name] = row
 	}
-	// For example, the reading begins at 12:00:00.0, this process opens a breaker at 12:00:00.1,
-	// and the reading then returns the row from before. The change must not be forgotten until the
-	// next reading.
-	for name := range b.changed { // the reading may be older than the change
+	// Keep the states that this process has changed since the reading began, since the rows may be
+	// older. For example, the reading begins at 12:00:00.0, this process opens a breaker at
+	// 12:00:00.1, and the reading then returns the row from before. The next reading returns the
+	// change.
+	for name := range b.changed {
 		b.states[name] = before[name]
 	}
 }
@@ -350,8 +351,9 @@ func (e Pass) Ended(ctx context.Context, err error) {
 	}
 }
 
-// Unused gives the probe back if the job was the probe: nothing was sent. After Ended it changes
-// nothing, since the database then knows no probe of that name any more. So callers may defer it.
+// Unused is for a job that was not sent, or whose end shows nothing about the channel. If the job
+// was the probe, Unused lets another job be the probe. After Ended it changes nothing, since the
+// database then knows no probe of that name any more. So callers may defer it.
 func (e Pass) Unused(ctx context.Context) {
 	if e.breakers == nil || e.probe == "" {
 		return
@@ -363,7 +365,8 @@ func (e Pass) Unused(ctx context.Context) {
 }
 
 // learnStored learns a change that was stored, or logs that it was not stored. A change that was
-// lost is made later: by the end of the probe's lease, or by the next failure.
+// lost need not be stored again. If it was about a probe, the probe's lease ends, and another job
+// is the probe. If it was to open the breaker, the next failure opens it.
 func (b *Breakers) learnStored(ctx context.Context, s mediagate.ChannelState, err error) bool {
 	if err != nil {
 		b.Logger.WarnContext(ctx, "a breaker was not moved", "error", err)
@@ -453,8 +456,8 @@ func (b *Breakers) note(c *mediagate.ChannelCalls, what string, err error) {
 	c.LastError, c.LastErrorAt = what+": "+mediagate.KindOf(err).String(), b.Now()
 }
 
-// tooManyFailures reports whether enough of the channel's recent submits failed to open the
-// breaker.
+// tooManyFailures reports whether so many of the channel's recent submits have failed that the
+// breaker has to open.
 func (b *Breakers) tooManyFailures(e Pass) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

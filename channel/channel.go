@@ -78,11 +78,12 @@ func (b *Configured) All() []Channel { return b.list }
 // the source with everything that belongs to it; for another account it is a file of unknown
 // origin, if it can be used at all.
 //
-// If no channel supports the request, Candidates returns all that serve a route: the adapter says
-// why it cannot, and the task fails with that reason. There are two exceptions, in which it
-// returns none. In the first, only the account that made the source supports the request, and this
-// process lacks the channel of that account: the request may be good all the same (D11). In the
-// second, every route that supports the request is retired.
+// If no channel supports the request, Candidates returns all channels that serve a route. The
+// adapter that then gets the job refuses it and says why, and the task fails with that reason.
+// There are two exceptions, in which Candidates returns none. In the first, only the account that
+// made the source supports the request, and this process lacks the channel of that account: the
+// request may be good all the same (D11). In the second, every route that supports the request is
+// retired.
 func (b *Configured) Candidates(
 	model string, routes []mediagate.Route, job mediagate.Job, retired Retired,
 ) []Candidate {

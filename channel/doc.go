@@ -1,5 +1,6 @@
-// Package channel knows our vendor accounts: the opened adapters, the choice of an account for a
-// new job and for a job that is under way, and the polling for all jobs that wait for an account.
+// Package channel holds our vendor accounts with their opened adapters. It chooses the account for
+// a new job, finds the account of a job that is under way, and polls the vendors for all jobs that
+// tasks wait for.
 //
 // It decides which account to ask, and what an answer means. Activities and Temporal make sure
 // that each channel has one poller. Package task decides what an answer does to a task: the

@@ -19,12 +19,12 @@ const (
 // for freed.
 type grants struct {
 	freed  chan struct{} // holds one element if jobs have ended
-	most   int           // the most grants at once; few after the channel was out
+	most   int           // the most grants of the next batch; small after the channel was out
 	queued int           // queued tasks at the last check
 }
 
-// slotsFreed has the poller check for free slots now. One element suffices: if the channel holds
-// one already, the next check comes at once anyway.
+// slotsFreed has the poller check for free slots now. If freed holds an element already, none is
+// added: the next check comes at once anyway.
 func (p *Poller) slotsFreed() {
 	select {
 	case p.grants.freed <- struct{}{}:

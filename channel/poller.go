@@ -18,7 +18,7 @@ const (
 	idlePause    = time.Second            // the longest pause between two claims
 	hintPause    = 200 * time.Millisecond // between two checks for rows that a hint has made due
 	pollTimeout  = 20 * time.Second
-	lostAfter    = 3                      // "not found" or refusals of our account in a row that count as trouble
+	lostAfter    = 3                      // answers in a row that do not show a job: it is in trouble
 	storeEvery   = 100 * time.Millisecond // how long a batch of results waits for further ones
 	failureLimit = 3                      // failed polls in a row after which the vendor counts as away
 	storeTimeout = 15 * time.Second       // bounds one call to the database
@@ -38,9 +38,9 @@ type Beat struct {
 // Poller polls for all tasks that wait under one name. Its epoch fences it: once another poller
 // has begun, this one can claim nothing more (D8).
 //
-// Run's own goroutine uses the fields without a lock that change: waiting, retriedAt, retries and
-// idleSince. Goroutines that poll, store and grant share only the atomic fields, logLimits, width
-// and the budget in pace.
+// Only Run's own goroutine uses waiting, retriedAt, retries and idleSince, so these fields need no
+// lock. Goroutines that poll, store and grant share only the atomic fields, logLimits, width,
+// grants.freed and the budget in pace.
 type Poller struct {
 	*Accounts
 	name    string  // the name that the rows wait under: the channel's, or a former one
@@ -164,9 +164,10 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 	return nil
 }
 
-// sleep ends with the pause, with calls, or when a hint has made a row due. A hint is a vendor's
-// callback, which is useful only if the poller acts on it early (ADR 8). Looking for a due row
-// costs a small part of what a claim costs.
+// sleep waits until the pause is over, until calls ends, or until a hint has made a row due. It
+// returns the error of a goroutine that has failed. A hint is a vendor's callback, which is useful
+// only if the poller acts on it early (ADR 8). Looking for a due row costs a small part of what a
+// claim costs.
 func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause time.Duration) error {
 	// While no row waits, no hint can make one due.
 	look := hintPause
@@ -201,10 +202,10 @@ func (p *Poller) names() []string {
 	return names
 }
 
-// maxClaimed returns how many claimed rows may wait for the budget: as many as it serves in one
-// second. A row that becomes due meanwhile thus waits for one second of others at most. For
-// example, with a budget of 10 calls a second and one row a call, 10 rows are claimed at first, and
-// the next ones once fewer than 5 of them wait for their call.
+// maxClaimed returns how many claimed rows may wait for the budget: as many as the budget serves in
+// one second if every call is full. So a row that becomes due after a claim waits about a second
+// for the rows of that claim. For example, with a budget of 10 calls a second and one row a call,
+// 10 rows are claimed at first, and the next ones once fewer than 5 of them wait for their call.
 func (p *Poller) maxClaimed() int {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimBatch
@@ -212,10 +213,10 @@ func (p *Poller) maxClaimed() int {
 	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*float64(p.channel.maxRows()))))
 }
 
-// lease returns how long a claim holds. It is longer than the last of its rows waits for the budget
-// and for the vendor's answer. For example, with 2 calls a second and 20 rows a call, 40 rows are
-// claimed at once. If a call is spoiled, each of its rows costs a call of its own, so the 40 rows
-// take up to 20 s, and the lease is 65 s.
+// lease returns how long a claim holds. That is long enough for the last row of the claim, which
+// waits first for the budget and then for the vendor's answer. For example, with 2 calls a second
+// and 20 rows a call, 40 rows are claimed at once. If a call is spoiled, each of its rows costs a
+// call of its own, so the 40 rows take up to 20 s, and the lease is 65 s.
 func (p *Poller) lease() time.Duration {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimLease
@@ -308,8 +309,9 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	return <-stored
 }
 
-// admit waits for the budget, and until fewer than pollWidth calls are under way. The budget comes
-// first: a call that waits for its turn takes no place of a call that could go on.
+// admit waits for the budget, and then until fewer than pollWidth calls are under way. The budget
+// comes first, so that a call that waits for the budget does not count as one of the calls under
+// way.
 func (p *Poller) admit(calls context.Context) error {
 	if err := p.pace.limiter.Wait(calls); err != nil {
 		return err
@@ -322,9 +324,10 @@ func (p *Poller) admit(calls context.Context) error {
 	}
 }
 
-// collect returns the next batch of results. It waits storeEvery for further ones. A client waits
-// for the end of a job: once the batch holds one, collect waits no longer, and adds only the
-// results that are there already. An empty batch means that there are no more.
+// collect returns the next batch of results. It waits for the first result, and then storeEvery for
+// further ones. Once the batch holds the end of a job, collect waits no longer, since a client
+// waits for that end: it only adds the results that are there already. An empty batch means that
+// there are no more.
 func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult) {
 	var timeout <-chan time.Time
 	urgent := false

@@ -13,21 +13,21 @@ const (
 	// retryEvery is the least time between two retries for a vendor that answers again. A vendor
 	// that fails often also recovers often, and each retry makes calls.
 	retryEvery = time.Minute
-	// probeEvery is the least time between two tasks that are retried to be the breaker's probe:
-	// the first of them may have found another channel by now.
+	// probeEvery is the least time between two tasks that are retried in order to be the breaker's
+	// probe. A second task is needed if the first one has found another channel.
 	probeEvery = 10 * time.Second
 	// retryFor is how long tasks are retried after a breaker has closed. After that each has
 	// tried again by itself.
 	retryFor = 5 * time.Minute
 )
 
-// shutOutReasons are the reasons to park of tasks that no channel took.
+// shutOutReasons are the reasons for which a task parks when no channel takes it.
 var shutOutReasons = []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds}
 
 // retries is the state of a poller's retries of tasks that no channel took.
 type retries struct {
 	changedAt time.Time // when the breaker last changed; tasks are retried for that change
-	until     time.Time // zero if all tasks were retried
+	until     time.Time // these retries go on until then; set to the present once all were retried
 	probedAt  time.Time
 }
 
@@ -47,8 +47,9 @@ func (p *Poller) retryAnswered(ctx context.Context) {
 
 // retryShutOut retries the tasks that are parked because no channel took them. When the channel's
 // breaker has closed, or an operator has enabled the channel, it retries all of them, one batch
-// at a time. When the breaker lets a probe through, it retries one, since no other task may come.
-// A poller that begins retries all, since the one before may have died while it did so.
+// at a time. When the breaker lets a probe through, it retries one task, in case no other task
+// comes that could be the probe. A new poller retries all tasks if the breaker is closed, since the
+// poller before it may have died before it had retried all.
 func (p *Poller) retryShutOut(ctx context.Context) {
 	// Only the poller of the present name retries: the pollers of former names would retry the same
 	// tasks again.

@@ -26,16 +26,13 @@ const (
 //
 // Channels are tried in their order. A channel is skipped if it is disabled, if its breaker is
 // open, or if this process has as many speeches under way there as the channel's concurrency
-// allows: a speech is not an attempt, takes no slot in the database, and is counted by its
-// process alone.
+// allows. A speech is not an attempt and takes no slot in the database, so each process counts
+// only its own speeches. Two processes together may thus have twice as many under way at a channel.
 //
 // An error that proves that the vendor has done nothing leads to the next channel, as long as no
 // sound has arrived. After the first byte of sound no other channel is tried. A lost answer leads
 // to no other channel either, since the vendor may have charged for it. The fields are set before
 // the first use.
-//
-// The bound is thus one of each process: two processes together may have twice as many speeches
-// under way at a channel.
 type Speakers struct {
 	Channels Channels
 	Breakers *Breakers

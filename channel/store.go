@@ -53,14 +53,14 @@ func (p *Poller) storePolls(
 	return p.Store.StorePolls(ctx, p.name, claim, batch)
 }
 
-// applyResults applies each result to its task. It returns the changes that gave a task another
-// next step. It logs each result that could not be stored; the row of such a result is due again
-// after the lease.
+// applyResults applies each result to its task. It returns the changes after which the next step of
+// the task is a different one. It logs each result that could not be stored; the row of such a
+// result is due again after the lease.
 func (p *Poller) applyResults(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
 	changes := make([]*StepChange, len(results))
 	var group sync.WaitGroup
-	// Each change is a transaction of its own. Several run at the same time, since most of each
-	// is waiting.
+	// Each change is a transaction of its own. Several run at the same time, since a transaction
+	// spends most of its time waiting for the database.
 	width := make(chan struct{}, changeWidth)
 	for i, r := range results {
 		width <- struct{}{}
@@ -77,7 +77,8 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 		})
 	}
 	group.Wait()
-	// The failpoints let tests kill the process right after such a change was stored.
+	// over and waits say which kinds of changes were stored. Each kind has a failpoint, which lets
+	// tests kill the process right after such a change.
 	var over, waits bool
 	for i, r := range results {
 		if changes[i] == nil {
@@ -103,10 +104,11 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 	return woken
 }
 
-// applyResult applies a result to its task. The change has room for a copy if the task's files are
-// to be copied next, and if there is room. A panic is an error of this row alone (D8). The room is
-// taken before the change, since the change itself has to say whether the poller copies: the run's
-// wake is then set later (D2).
+// applyResult applies a result to its task. A panic is an error of this row alone (D8).
+//
+// If the job has succeeded, applyResult first takes room for a copy of the task's files, if there
+// is room. It does so before the change, since the change also sets the run's wake: a later one if
+// the poller copies the files (D2). It gives the room back if the files need no copy after all.
 func (p *Poller) applyResult(
 	ctx context.Context, claim string, r mediagate.PollResult,
 ) (change StepChange, err error) {
