@@ -122,8 +122,8 @@ func (s *State) nextAccepted(a *Attempt, now time.Time) Step {
 }
 
 // waitsForClient reports whether the task waits for its client's parameters: the vendor has the
-// job, and does not begin before it gets them (D15). It remains true if the vendor stops the job
-// when the time for the parameters is over.
+// job, and does not begin before it gets them (D15). It still returns true after the time for the
+// parameters is over and the vendor has stopped the job.
 func (s *State) waitsForClient() bool {
 	a := s.Last()
 	if s.Modal.State != mediagate.ModalWaiting || a == nil || a.N != s.Modal.N || a.Outcome != nil {

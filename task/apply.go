@@ -16,10 +16,12 @@ type Effects struct {
 	// Wake says that the next step has changed, so that the run has to ask.
 	Wake bool
 	// Copy says that the poller that stored the job's end also copies the files, and signals the
-	// run afterwards. The run's wake is therefore set later than after other changes (D2).
+	// run afterwards. Storage therefore gives the run ten seconds until its wake, instead of the
+	// two seconds after other changes (D2).
 	Copy bool
-	// Entry resolves the hold, once a task. It is a post of the state's Cost, which is never
-	// above the hold, or a void. If it is empty, no money moves.
+	// Entry resolves the hold, at most once in the life of a task. A post charges the state's
+	// Cost, which is never above the hold; a void charges nothing. If Entry is empty, no money
+	// moves.
 	Entry mediagate.EntryKind
 	// Charged holds what vendors charged us, by attempt.
 	Charged map[int]*mediagate.VendorCharge

@@ -55,9 +55,11 @@
 //	unknown ───► rejected    two lookups confirmed a refusal
 //	rejected ──► accepted    its sender reports a job late, and no attempt followed
 //	accepted ──► ended
-//	intent, unknown, accepted ──► abandoned ──► ended    the task ended, or an operator ordered
-//	                                                     a retry or a reroute
+//	intent, unknown, accepted ──► abandoned    the task ended, or an operator ordered a retry
+//	                                           or a reroute
 //	rejected, ended ──► abandoned    the vendor reports a job that the task does not wait for
+//	abandoned ──► ended      the job ended or was stopped, the time of its slot is over, or a
+//	                         late report says that there is no job
 //
 // A synchronous vendor answers with the outcome. Its attempt therefore goes from intent to
 // ended directly, and is never accepted.
@@ -108,8 +110,8 @@
 //
 // # A cancel
 //
-// A client's cancel and an operator's fail have the same effect here. It depends on how far the
-// attempt has come:
+// Until the task ends, a client's cancel and an operator's fail have the same effect. What that
+// effect is depends on how far the attempt has come:
 //
 //   - Intent: the call may be under way. The cancel is noted. The report of the call, or the
 //     stored end of the call, ends the task (d5_cancel_waits_for_the_report,
@@ -145,9 +147,9 @@
 // route at once. If no other route is left, the refusal is for good, and the task fails
 // (model_retired_at_the_vendor).
 //
-// For an hour no job goes to that route of that channel. The channels' rows say so. If all
-// routes of a task are retired, [ModelRetired] ends it without an attempt
-// (model_retired_before_the_attempt).
+// For an hour no job goes to that route of that channel: the channel's row records until when the
+// model is retired there. If all routes of a task are retired, [ModelRetired] ends it without an
+// attempt (model_retired_before_the_attempt).
 //
 // # What a task waits for
 //
@@ -164,8 +166,8 @@
 //	unknown  the vendor's answer was lost (D6)
 //	vendor   the deadline has passed, and the vendor is asked one last time (D10)
 //
-// While the vendor works and the deadline has not passed, the task has no wait. A task whose wait
-// has a reason shows as stuck.
+// While the vendor works and the deadline has not passed, the task has no wait. A task shows as
+// stuck while its wait has a [mediagate.ParkReason].
 //
 // The time that a task is stuck or queued, or waits for its client or a source, does not count
 // against the deadline: when the wait is over, the deadline moves by the length of the wait. While

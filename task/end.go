@@ -32,7 +32,7 @@ func (s *State) findDueEnd(now time.Time) (end ending, due bool) {
 		return ending{status: mediagate.StatusCancelled}, true
 	case !s.FailRequestedAt.IsZero():
 		return failedWith(s.parkFailure()), true
-	case s.Unreadable: // only the end of its parking can be read
+	case s.Unreadable: // the causes below cannot be read: the task ends with its parking
 	case s.sourceFailure() != nil:
 		return failedWith(s.sourceFailure()), true
 	case a == nil && s.Inputs.Failure != nil:

@@ -107,9 +107,9 @@ type (
 		Detail     string
 	}
 
-	// NotFound says that a lookup, begun at AskedAt, found no job of the sending with that
-	// SendBefore. It counts only if it began after CallEnds, when the call can no longer be under
-	// way.
+	// NotFound says that a lookup of attempt N, begun at AskedAt, found no job. SendBefore
+	// identifies the sending that the lookup asked about. NotFound counts only if the lookup began
+	// once the call was over, at the attempt's CallEnds or later.
 	NotFound struct {
 		N          int
 		SendBefore time.Time

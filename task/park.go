@@ -174,9 +174,9 @@ func (c *change) applyAsked(e Asked) {
 	}
 }
 
-// restoreWait begins the wait again that belongs to an unknown attempt, or to a task that waits
-// for its client. Such a task has another wait only if its row could not be read for a while, so
-// that it was parked as unreadable.
+// restoreWait gives a task its wait back if it has lost it: the wait for news of an unknown
+// attempt, or for the client's modal parameters. The task has lost that wait only if its row could
+// not be read for a while, so that it was parked as unreadable.
 func (c *change) restoreWait() {
 	a := c.Last()
 	switch {
@@ -207,9 +207,11 @@ func (c *change) applyStepEnded(e StepEnded) {
 	}
 }
 
-// afterStep decides what follows a step that is still the next one. Most failures park the task
-// for a reason that tells operators what is wrong. Nothing changes here after a step that
-// succeeded, or that failed because our database was away; applyStepEnded then only adds a pause.
+// afterStep decides what follows a step that is still the next one. A CancelJob counts as tried,
+// and a Lookup as one without a result, whether the step failed or not. Most failures of the other
+// steps park the task for a reason that tells operators what is wrong. If such a step succeeded, or
+// if a CheckInputs or a Submit failed because our database was away, afterStep changes nothing, and
+// applyStepEnded only adds a pause.
 func (c *change) afterStep(e StepEnded) {
 	a := c.Attempt(e.N)
 	storage := mediagate.ParkReason(e.Code) == mediagate.ParkStorage
@@ -283,8 +285,8 @@ func (c *change) afterMirror(a *Attempt, e StepEnded) {
 }
 
 // applyBreakerClosed lets the task try again if it is parked for one of the reasons. A task with
-// an unknown submission is left out: that the channel takes jobs again says nothing about what
-// became of the submission.
+// an unknown submission is left out: it waits to learn what became of the submission, and a
+// channel that takes jobs again does not tell.
 func (c *change) applyBreakerClosed(e BreakerClosed) {
 	if c.open() && c.Wait.Why != mediagate.WhyUnknown && slices.Contains(e.Reasons, c.Wait.Reason) {
 		c.tryNow()

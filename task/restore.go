@@ -7,10 +7,10 @@ import (
 )
 
 // A restored database lacks everything that happened after the backup (D17). A row that was open
-// at the time of the backup may lack attempts, and the vendor may have their jobs. Only what its
-// run has seen, a job that is found, or an operator's order settles where such a task stands. A
-// lookup that finds no job settles nothing, since another attempt may have made a job at another
-// channel. Until the question is settled, nothing is sent:
+// at the time of the backup may lack attempts, and the vendor may have their jobs. Three things can
+// settle where such a task stands: its run remembers what came after the backup, a job is found, or
+// an operator gives an order. A lookup that finds no job settles nothing, since another attempt may
+// have made a job at another channel. Until the question is settled, nothing is sent:
 //
 //   - If the vendor has the job of the last attempt, its channel polls for it as usual. No attempt
 //     follows it without an operator.

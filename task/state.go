@@ -19,14 +19,15 @@ type State struct {
 
 	FailRequestedAt time.Time            `json:"-"` // when an operator ordered the task to fail
 	Inputs          mediagate.InputCheck `json:"inputs,omitzero"`
-	Refusals        int                  `json:"refusals,omitempty"` // attempts refused in a row, each for the moment only
+	Refusals        int                  `json:"refusals,omitempty"` // number of attempts in a row that were refused for the moment
 
 	// The next two are set while the task waits for a slot (D7).
 	QueuedFor []string `json:"-"` // the channels that may grant one
 	Granted   bool     `json:"-"` // a channel holds a slot for the task; only its poller grants slots and takes them back
 
 	// SourceTasks holds the tasks whose files this one uses, by id, while it still needs them.
-	// They are loaded without their own requests. A source that is missing here was erased (D21).
+	// Only their status, their files, and the times of their end and erasure are loaded. A source
+	// that is missing here was erased (D21).
 	SourceTasks map[string]mediagate.Task `json:"-"`
 
 	RestoredAt time.Time `json:"-"` // when the row was marked as one of a restored database
@@ -44,7 +45,8 @@ type State struct {
 }
 
 // Attempt is one submission of a task to one channel. Fields with a JSON name are in the document
-// of the attempt's row; the others are columns, and the row of its polling.
+// of the attempt's row; the others are columns of that row, except for Await, which is a row of
+// its own.
 type Attempt struct {
 	Sending                          // identifies the attempt and its last sending
 	TaskID    string                 `json:"-"`
@@ -136,10 +138,10 @@ func (s *State) isLate(now time.Time) bool { return !now.Before(s.WaitsUntil(now
 // NextExternalID returns our id at the vendor for the attempt after the last one. It is the
 // task's id; from the second attempt on, the number of the attempt is appended.
 //
-// kept says that the id stays the same, and that the attempt must stay at its channel. That is so
-// after an attempt that was sent more than once and then refused. The refusal answers only the
-// last sending: an earlier one may have made a job, and only the same id keeps the vendor from
-// making it twice (D4).
+// kept says that the next attempt gets the same id as the last one, and must go to the same
+// channel. This is so if the last attempt was refused, and its id had been sent before that. The
+// refusal answers only the last sending: an earlier sending may have made a job, and only the same
+// id keeps the vendor from making it twice (D4).
 func (s *State) NextExternalID() (id string, kept bool) {
 	a := s.Last()
 	if a != nil && a.State == mediagate.AttemptRejected && s.sentEarlier(a) {
@@ -148,8 +150,8 @@ func (s *State) NextExternalID() (id string, kept bool) {
 	return ExternalID(s.ID, s.lastN()+1), false
 }
 
-// sentEarlier reports whether the attempt's name was sent before its last sending, so that the
-// vendor may have a job under that name.
+// sentEarlier reports whether a job was sent under the attempt's name before the attempt's last
+// sending. The vendor may then have a job under that name.
 func (s *State) sentEarlier(a *Attempt) bool {
 	return a.Sends > 1 || a.ExternalID != ExternalID(s.ID, a.N)
 }
@@ -171,8 +173,8 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 	return a.Outcome
 }
 
-// awaitsReport reports whether we do not know yet if the vendor has the job: the attempt is an
-// intent or unknown.
+// awaitsReport reports whether the vendor may or may not have the job: the attempt is an intent or
+// unknown.
 func (a *Attempt) awaitsReport() bool {
 	return a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown
 }

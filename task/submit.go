@@ -100,7 +100,7 @@ func (c *change) applyIntentStored(e IntentStored) error {
 	return nil
 }
 
-// isAt reports whether the attempt is made at the channel of that name, now or formerly.
+// isAt reports whether the attempt is made at the channel that has that name, or once had it.
 func (e IntentStored) isAt(channel string) bool {
 	return e.Channel == channel || slices.Contains(e.Former, channel)
 }
@@ -140,8 +140,8 @@ func (c *change) applyReopened(e Reopened) error {
 // find out what became of the call.
 const searchTime = time.Minute
 
-// extendWait moves the end of a wait, if it has one, to a time at which the call is over and a
-// search for its result has had searchTime.
+// extendWait lets a wait that has an end last until searchTime after the end of the call, or
+// longer.
 func (c *change) extendWait(callEnds time.Time) {
 	if ends := callEnds.Add(searchTime); !c.Wait.EndsAt.IsZero() && c.Wait.EndsAt.Before(ends) {
 		c.Wait.EndsAt = ends
@@ -228,9 +228,9 @@ func (c *change) applyRefused(e Refused) {
 	if a == nil || !a.SendBefore.Equal(e.SendBefore) || a.Ref.JobID != "" || a.Outcome != nil {
 		return
 	}
-	// The vendor may have the job of an earlier sending, and say that its name is taken in words
-	// that the adapter does not know. Such a refusal is disputed until two lookups find no job
-	// (D4).
+	// The vendor may have the job of an earlier sending, and refuse this one because the name is
+	// taken. The adapter may not recognise that from the vendor's words. Such a refusal is
+	// disputed until two lookups find no job (D4).
 	disputed := e.Invalid && c.sentEarlier(a) && a.AbsentAgainAt.IsZero()
 	switch a.State {
 	case mediagate.AttemptIntent, mediagate.AttemptUnknown:

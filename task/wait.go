@@ -34,8 +34,8 @@ func (c *change) scheduleNextPoll(a *Await, next time.Time) {
 	*a = Await{NextPollAt: next}
 }
 
-// applyProgressed stores the progress and schedules the next poll. Any answer ends a parking for
-// a trouble of polling.
+// applyProgressed stores the progress and schedules the next poll. If the task is parked because
+// the vendor could not be asked for the job, any answer ends the parking.
 func (c *change) applyProgressed(e Progressed) {
 	a := c.claimedAttempt(e.N, e.Claim)
 	if a == nil {
@@ -148,7 +148,8 @@ func (c *change) applyVendorWaits(e VendorWaits) {
 	a.SlotUntil, a.Trouble, a.Await = c.now, "", nil
 }
 
-// applyTroubled parks the task whose job the vendor cannot be asked for.
+// applyTroubled stops the polling for a job, since its vendor cannot be asked. A task that waits
+// for the job parks. If the task cannot be read, the polling goes on.
 func (c *change) applyTroubled(e Troubled) {
 	a := c.claimedAttempt(e.N, e.Claim)
 	switch {

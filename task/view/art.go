@@ -10,8 +10,8 @@ import (
 // ArtStatus is the state of a task in the words of the art endpoint.
 type ArtStatus string
 
-// The states. NOT_START is never shown: a client learns the id of a task only once its row is
-// stored, and from then on the task counts as submitted.
+// The states. The vendor's own state NOT_START is not among them: a client learns the id of a task
+// only once its row is stored, and from then on the task counts as submitted.
 const (
 	ArtSubmitted  ArtStatus = "SUBMITTED"
 	ArtInProgress ArtStatus = "IN_PROGRESS"

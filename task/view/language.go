@@ -7,7 +7,8 @@ import (
 )
 
 // The languages of failure messages. In English the stored message is shown, which may say more
-// than its failure code. Once that message is erased, the text in plain replaces it.
+// than its failure code. Once that message is erased, the text for the code replaces it, from the
+// table named plain.
 const languageEnglish = "en"
 
 // Languages returns the languages that In accepts.

@@ -16,7 +16,8 @@ type Links struct {
 }
 
 // Of returns links to the files of a completed task, in their order. No link outlives its file. If
-// a file is not kept any more, its link has no URL and says since when.
+// a file is not kept any more, its link has no URL, and ExpiresAt is the time up to which the file
+// was to be kept. If the file was removed before that, ExpiresAt is now.
 func (l Links) Of(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, error) {
 	if t.Status != mediagate.StatusCompleted {
 		return nil, nil

@@ -26,7 +26,7 @@ type Video struct {
 // VideoStatus is the state of a video in OpenAI's words.
 type VideoStatus string
 
-// The states. A cancelled task has failed.
+// The states. OpenAI has none for a cancelled task, which therefore shows as failed.
 const (
 	VideoQueued     VideoStatus = "queued"
 	VideoInProgress VideoStatus = "in_progress"
