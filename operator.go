@@ -2,7 +2,8 @@ package mediagate
 
 import "slices"
 
-// OperatorRole says what an operator may do. Each role includes the ones before it.
+// OperatorRole says what an operator may do. Each role includes the ones before it. The routes of
+// the admin API name the role that each call needs (api/routes.go).
 type OperatorRole string
 
 // The roles of operators.

@@ -16,7 +16,8 @@ import (
 
 // Explanation is what operators see of the next step: what the task does or waits for, until
 // when, what happens then by itself, and which commands apply. It is part of a run's history, so
-// it holds ids, times and words of ours, and nothing of a client or a vendor.
+// it holds ids, times and words of ours, and nothing of a client or a vendor. Reasons are given by
+// their codes; the console has words for them.
 type Explanation struct {
 	Step       task.Step              `json:"step"`
 	Status     mediagate.Status       `json:"status,omitempty"`
