@@ -243,7 +243,8 @@ func (s *Server) accountIn(ctx context.Context, q url.Values) (string, error) {
 	return id, notFoundAs(err, errAccountID)
 }
 
-// handleAccount answers with an account. Only operators see its jobs of cancelled tasks.
+// handleAccount answers with an account. Operators also see how many jobs of its cancelled tasks
+// may still run, and what they cost.
 func (s *Server) handleAccount(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
@@ -361,8 +362,8 @@ func unixOrNull(t time.Time) *int64 {
 	return new(t.Unix())
 }
 
-// handleLedger lists an account's entries. It does not look up the task of a filter: the entries
-// of an erased task stay.
+// handleLedger lists the entries of an account, or those of one of its tasks. It does not check
+// that the task exists, since the entries of an erased task stay.
 func (s *Server) handleLedger(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
@@ -376,7 +377,7 @@ func (s *Server) handleLedger(c *call) error {
 	if _, err := s.cfg.Store.Account(ctx, id); err != nil {
 		return notFoundAs(err, errAccountID)
 	}
-	if after != "" { // an entry of the account, even one of another task
+	if after != "" { // any entry of the account, even one that the filter leaves out
 		if _, err := s.cfg.Store.Transfer(ctx, id, after); err != nil {
 			return notFoundAs(err, errAfterPage)
 		}

@@ -186,8 +186,8 @@ func (f *fields) pace(name string) int {
 	return n
 }
 
-// filter reads an object of list filters as a query. An empty value is an error here, though in a
-// list it selects everything.
+// filter reads an object whose members are filters of the task list, and returns them as a query.
+// An empty value is an error here: in the query of a list it would select everything.
 func (f *fields) filter(name string) url.Values {
 	object, ok := f.body[name].(map[string]any)
 	switch {

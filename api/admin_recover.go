@@ -12,10 +12,10 @@ const (
 	recoverBatch = 200
 	// recoverPage is how many tasks one call lists.
 	recoverPage = 500
-	// maxRecoverPage bounds the page token, which exceeds any of Temporal's.
+	// maxRecoverPage bounds the length of a page token. Temporal's tokens are shorter.
 	maxRecoverPage = 4096
-	// recoverMargin extends the search for runs without a row to this long before the backup,
-	// since the clocks of Temporal and the database differ.
+	// recoverMargin is how long before the time of the backup the search for runs without a row
+	// begins, since the clocks of Temporal and the database differ.
 	recoverMargin = 10 * time.Minute
 	// recoverTime bounds a call, which may search all tasks for open ones.
 	recoverTime = 2 * time.Minute
@@ -27,7 +27,8 @@ const (
 	rowMissing    = "row_missing" // a run whose task has no row
 )
 
-// The prefixes of page tokens, in the order of the parts that a client pages through.
+// How page tokens begin. A client first has the tasks marked (pageMark), then pages through the
+// marked tasks (pageTasks), and then through the runs without a task (pageRuns).
 const (
 	pageMark  = "mark"
 	pageTasks = "tasks:"
@@ -42,7 +43,7 @@ type recoverView struct {
 	Marked     int             `json:"marked"`   // tasks that this call marked
 	Data       []uncertainView `json:"data"`
 	HasMore    bool            `json:"has_more"`
-	Next       *string         `json:"next"` // after of the next call
+	Next       *string         `json:"next"` // the field after of the next call; null on the last page
 }
 
 type uncertainView struct {

@@ -35,8 +35,9 @@ type taskPage struct {
 }
 
 // waitView says what a task does or waits for, until when, what happens then without help, and
-// which commands apply now. Kind is the same in one word. Channels are those that the task is
-// queued for, or that of its last attempt. Sources are the tasks whose end it waits for.
+// which commands apply now. Kind names what it does or waits for in one word. Channels are those
+// that the task is queued for, or that of its last attempt. Sources are the tasks whose end it
+// waits for.
 type waitView struct {
 	Kind     string   `json:"kind"`
 	Step     string   `json:"step"`
@@ -94,7 +95,8 @@ type workflowView struct {
 	URL   *string `json:"url"`    // null without temporal.ui_url
 }
 
-// viewOperatorTask shows a task without the words of its client.
+// viewOperatorTask shows a task without the titles, lyrics and tags of its songs, which may repeat
+// what the client wrote.
 func (s *Server) viewOperatorTask(
 	ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel,
 ) (operatorTask, error) {
@@ -160,7 +162,8 @@ func viewAttempt(a task.Attempt) attemptView {
 	return v
 }
 
-// viewStory shows a task with its label, as lists do.
+// viewStory shows a task as lists do: with the channel of its last attempt and the name of its
+// account.
 func (s *Server) viewStory(ctx context.Context, st *story.Story) (operatorTask, error) {
 	labels, err := s.cfg.Store.Labels(ctx, st.State.ID)
 	if err != nil {
@@ -223,7 +226,8 @@ func (s *Server) handleAdminTasks(c *call) error {
 	return c.linked(http.StatusOK, page)
 }
 
-// countAll counts the tasks that a filter selects, on all pages. With none set no task can match.
+// countAll counts the tasks that a filter selects, on all pages. If none is true, no task can
+// match the filter.
 func (s *Server) countAll(ctx context.Context, f mediagate.TaskFilter, none bool, page *taskPage) (err error) {
 	page.Total = new(int)
 	switch {
@@ -336,8 +340,8 @@ func readAction(f *fields) mediagate.Action {
 	return a
 }
 
-// handleAdminAction records a command for a task, applies it, and signals the task's run. The
-// signal may be lost: the command has made the task's wake due.
+// handleAdminAction records a command for a task, applies it, and signals the task's run. If the
+// signal is lost, the wake scan wakes the run, since the command has made the task's wake due.
 func (s *Server) handleAdminAction(c *call) error {
 	if _, err := pathID(c, "task_id", taskPrefix, errTask); err != nil {
 		return err

@@ -20,9 +20,10 @@ import (
 
 const (
 	adoptHeader = "Mediagate-Adopt"
-	// adoptMargin is how much longer than its wait a request may take until its answer is noted.
+	// adoptMargin is how long after its wait a request may note whether its client got the answer.
+	// If it has noted nothing by then, an equal request adopts the task.
 	adoptMargin = 30 * time.Second
-	// noteTime bounds the note about an answer.
+	// noteTime bounds the write that notes whether a client got its answer.
 	noteTime = 2 * time.Second
 )
 
@@ -45,7 +46,8 @@ func (c *call) adoptionWaitFor(wait time.Duration) time.Duration {
 }
 
 // adopt records that the call waits for its task, and returns the id of the task that it adopts,
-// if any. If the call's idempotency key already names a task, known, it can only adopt that one.
+// if any. known is the task that the call's idempotency key names already, or empty. If it is set,
+// the call can adopt only that task.
 func (s *Server) adopt(c *call, sub submit, wait time.Duration, known string) (taskID string, err error) {
 	same := sha256.New()
 	for _, part := range []string{c.caller.key.ID, sub.path, string(sub.digest[:])} {

@@ -47,7 +47,7 @@ func (c *call) cacheable(body any) error {
 	header.Add("Vary", catalogVary)
 	packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead && len(text) > gzipAbove && takesGzip(r.Header.Values("Accept-Encoding")) {
-			header.Set("Content-Encoding", "gzip") // as for GET; without it net/http would send the uncompressed length
+			header.Set("Content-Encoding", "gzip") // as for GET; else net/http would announce the uncompressed length
 		}
 		c.serve(w, r, text)
 	})).ServeHTTP(c.Response(), c.Request())

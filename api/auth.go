@@ -19,7 +19,7 @@ type access uint8
 const (
 	accessAdmin   access = iota // operators
 	accessKey                   // callers with a key
-	accessLists                 // callers with a key, also where clients of other services put it
+	accessLists                 // callers with a key, in any place that clients of other services use
 	accessBalance               // callers with a key; errors in the balance endpoints' form
 	accessOpen                  // anyone
 	accessVendors               // anyone, since the path has a token that only a vendor knows
@@ -67,8 +67,8 @@ type credential struct {
 }
 
 // findCredential returns the call's one credential. It refuses a call with several different
-// keys, because a proxy in front may have checked another one. A session counts only if none of
-// the tokens can be a key.
+// keys, because a proxy in front may have checked another one. The session in the cookie counts
+// only if the call sends nothing else that can be a key.
 func (s *Server) findCredential(c *call, to access) (credential, error) {
 	if len(c.Request().Header.Values("Authorization")) > 1 {
 		return credential{}, errTwoHeaders
@@ -250,8 +250,8 @@ func (s *Server) forgetKey(id string) {
 	s.sessions.forgetWhere(func(session mediagate.Session) bool { return session.KeyID == id })
 }
 
-// mayBegin refuses new work of a suspended account before it costs anything. The cached account
-// may be a second old: the store decides.
+// mayBegin refuses new work of a suspended account before it costs anything. The account comes
+// from the cache and may be a second old, so the store checks it again.
 func (c *caller) mayBegin() error {
 	if c.account.Suspended {
 		return mediagate.Suspended()

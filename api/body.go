@@ -159,8 +159,8 @@ func (a *arrival) room(buf []byte, size int64) ([]byte, error) {
 	return append(make([]byte, 0, size), buf...), nil
 }
 
-// grow raises what the call holds of the limit to size. The time that it waits does not count as
-// slowness of the sender.
+// grow enlarges the call's permit to size, once the limit has room for that. The time that it
+// waits does not count as slowness of the sender.
 func (a *arrival) grow(size int64) (err error) {
 	began := time.Now()
 	ctx, cancel := a.call.detachedContext(a.wait)
@@ -188,9 +188,9 @@ func (c *call) writeBy(t time.Time) {
 	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(t)
 }
 
-// brokenBody returns the error of a body that could not be read to its end. Only a broken
-// connection has no client to answer: a client that closed its sending side, or stopped sending,
-// may still read.
+// brokenBody returns the error of a body that could not be read to its end. A client that closed
+// its sending side, or stopped sending, may still read, so it gets an answer. Only if the
+// connection is broken does brokenBody return errCut.
 func brokenBody(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &mediagate.Error{Kind: mediagate.KindStalled, Message: "the body did not arrive in time", Err: err}
@@ -239,8 +239,8 @@ func (c *call) giveUpBody() {
 // parseObject parses the text as one JSON object, more strictly than encoding/json: two parsers
 // must never see different requests in the same bytes. Numbers become json.Number.
 //
-// It checks all of the text but keeps only what the mask selects: a few bytes of JSON can take
-// fifty times the memory as values.
+// It checks all of the text but keeps only what the mask selects, since parsed values can take
+// fifty times the memory of their JSON.
 func parseObject(raw []byte, mask *catalog.FieldMask) (map[string]any, error) {
 	if bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")) {
 		return nil, invalidBody("it starts with a byte order mark")
@@ -423,7 +423,8 @@ func (p *parser) number(keep bool) (any, error) {
 	return json.Number(s), nil
 }
 
-// syntax words the decoder's error anew: the decoder's own text may repeat parts of the body.
+// syntax replaces the decoder's error with one of ours, since the decoder's text may repeat parts
+// of the body.
 func (p *parser) syntax(err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {

@@ -52,7 +52,8 @@ type Config struct {
 	// for are checked, and each account has its share of the calls in progress.
 	ModeratorCalls bool
 
-	// Limits are the limits of the process. Nil, or a nil one of them, means no bound.
+	// Limits are the limits of the process. A nil limit among them bounds nothing. If Limits itself
+	// is nil, nothing is bounded.
 	Limits *limit.Process
 
 	// Tracer makes the spans of submits. With nil there are none.
@@ -62,7 +63,9 @@ type Config struct {
 	// IdentityProvider signs operators in to the console. With nil only keys do.
 	IdentityProvider IdentityProvider
 
-	AdminListener   net.Listener            // the admin API's own; nil: it is served with the rest. Serve closes it
+	// AdminListener is the admin API's own listener, which Serve closes. With nil the admin API is
+	// served with the rest.
+	AdminListener   net.Listener
 	Channels        []Channel               // as configured
 	Vendors         []Vendor                // sorted by name
 	CreditsPerUnit  int64                   // 0: 1000

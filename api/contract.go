@@ -109,18 +109,19 @@ type pricing struct {
 	Currency       string       `json:"currency"`
 	CreditsPerUnit int64        `json:"credits_per_unit"`
 	Unit           string       `json:"unit"`
-	Quantity       []string     `json:"quantity"`       // the fields whose product it is; empty means 1
+	Quantity       []string     `json:"quantity"`       // the fields that are multiplied; empty means 1
 	Zero           int64        `json:"zero,omitempty"` // what a quantity of 0 counts as
 	Holds          []priceHold  `json:"holds,omitempty"`
 	Rows           []pricingRow `json:"rows"`
 }
 
-// priceHold says what a quote adds to the quantity if the request has a certain list.
+// priceHold says how many units are held beyond those that the request asks for, if the request
+// has a certain list. The vendor may then count more.
 type priceHold struct {
 	Given string         `json:"given"`
 	Where map[string]any `json:"where,omitempty"` // what an item of the list must have
-	Least int64          `json:"least,omitempty"` // units of the first field in quantity
-	More  int64          `json:"more,omitempty"`
+	Least int64          `json:"least,omitempty"` // so many units of the first quantity at least
+	More  int64          `json:"more,omitempty"`  // so many units more
 }
 
 type pricingRow struct {

@@ -254,8 +254,8 @@ func messageOf(e *mediagate.Error, r rendering) string {
 	}
 }
 
-// nameField adds the field's name to a message of a form without param, unless the message has it
-// already: "invalid task id" names task_id.
+// nameField puts the field's name before a message that is shown without a param. It adds nothing
+// if the message names the field already, as "invalid task id" names task_id.
 func nameField(message, param string) string {
 	if param == "" || hasWord(message, param) || hasWord(message, strings.ReplaceAll(param, "_", " ")) {
 		return message

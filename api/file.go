@@ -62,7 +62,7 @@ func (s *Server) serveObject(c *call, key string, size int64, modified time.Time
 	if r := strings.Join(request.Header.Values("Range"), ","); !strings.HasPrefix(r, "bytes=") ||
 		strings.Contains(r, ",") {
 		request = request.Clone(request.Context())
-		request.Header.Del("Range") // each of several ranges would be a call of its own
+		request.Header.Del("Range") // each of several ranges would need its own call to the bucket
 	}
 	out := c.paced(fileTime)
 	out.size = size

@@ -51,16 +51,16 @@ type partsReport struct {
 	unready  string // why the process is not ready, as the answer says it; empty if it is
 }
 
-// checkParts checks all parts at once. The process stays ready without most of them: without
-// Temporal or the bucket it still acknowledges submits, with an outdated catalog or list of words
-// it serves the older one, and without the identity provider operators' keys work. Only the
-// database and the clock decide: a process with a wrong clock would compute wrong deadlines (D10,
-// D20).
+// checkParts checks all parts at once. The process stays ready without most of them. Without
+// Temporal or the bucket it still acknowledges submits. If it could not load a new catalog, list
+// of words or list of operators, it uses the one before. Without the identity provider operators'
+// keys work. Only the database and the clock decide: a process with a wrong clock would compute
+// wrong deadlines (D10, D20).
 func (s *Server) checkParts() (report partsReport) {
 	checks := []struct {
 		name    string
 		check   func(ctx context.Context) error
-		unready string // why the process is not ready without it; empty if it is
+		unready string // why the process is not ready if the check fails; empty if it stays ready
 	}{
 		{"database", s.cfg.Checks.Database, "the database is not reachable"},
 		{"clock", s.cfg.Checks.Clock, "the clock of this server is wrong"},

@@ -222,8 +222,8 @@ func (s *Server) ownAccount(c *call) (mediagate.Account, error) {
 	return account, notFoundAs(err, errUnknownKey)
 }
 
-// grantableBy returns what the giver can give now. Since the call was admitted, the giver may
-// have lost the scope manage.
+// grantableBy returns what the giver can give now. It checks the scope manage again, which the
+// giver may have lost after the call was admitted.
 func (s *Server) grantableBy(c *call, giver mediagate.Key, account mediagate.Account) (grantable, error) {
 	if !slices.Contains(giver.Scopes, mediagate.ScopeManage) {
 		return grantable{}, errScope(mediagate.ScopeManage)
@@ -365,10 +365,10 @@ func atMost[T ~int | ~int64](bound, most *T) bool {
 
 // coversModels reports whether the giver may use every model that the patterns allow.
 //
-// It checks each pattern as if the pattern were a model's name. That suffices: the * stands for any
-// text, also for a text that occurs in none of the giver's patterns. So a pattern of the giver that
-// covers this one has a * in that place itself. For the same reason, several patterns of the giver
-// cover it together only if one of them covers it alone.
+// It checks each pattern as if the pattern were a model's name. That suffices: a * in it stands
+// for any text, also for text that occurs in none of the giver's patterns, so only a * of the
+// giver's can cover it. For example, alpha-* covers alpha-v*, but alpha-v1 and alpha-v2 together
+// do not. So several patterns of the giver cover a pattern only if one of them covers it alone.
 //
 // A model that is not in the catalog is allowed only for keys that name it literally.
 func (p grantable) coversModels(patterns []string) bool {

@@ -114,8 +114,9 @@ func (r *lookupCache[T]) forget(hash [32]byte, now time.Time) {
 	r.unknown[hash] = now
 }
 
-// forgetWhere drops the answers that this process has changed, so that the change takes effect
-// here at once. A hash that was unknown may be known by now.
+// forgetWhere drops the cached answers whose value this process has changed, as changed reports,
+// so that the change takes effect here at once. It also drops all unknown hashes, since one of
+// them may be known by now.
 func (r *lookupCache[T]) forgetWhere(changed func(value T) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -38,7 +38,7 @@ const (
 // ends the wait for its task, but not the task.
 func (s *Server) handleMCP(c *call) error {
 	if c.credential.session {
-		return errNoHeader // pages of the console have no use for it: keys only
+		return errNoHeader // only keys may use MCP: the pages of the console have no use for it
 	}
 	if s.isForeign(c.Request()) {
 		return mediagate.Errorf(
@@ -259,8 +259,8 @@ func (a *mcpResponse) finish() {
 	}
 }
 
-// inProcess is the context key of requests from within the process. Their context ends only when
-// the caller has left, since no connection can be half closed.
+// inProcess is the context key of requests from within the process. Such a request has no
+// connection that could be half closed, so its context ends only when the caller has left.
 type inProcess struct{}
 
 // loopback carries the calls of a request's tools to the server that answers the request.

@@ -115,7 +115,7 @@ const ownedBy = "mediagate"
 type listedModel struct {
 	id, canonical string
 	category      string
-	operation     string // its name in contracts; empty for a model without one
+	operation     string // the name of its operation in contracts; empty if it has no contract
 	created       int64
 	ending        ending
 	items         [detailAll + 1]json.RawMessage // by level of detail

@@ -16,8 +16,9 @@ const ModerationTime = 5 * time.Second
 // little as possible about the rules.
 var errContent = &mediagate.Error{Kind: mediagate.KindModerated, Message: "the content was refused"}
 
-// checkHold refuses a submit that cannot be paid for, before the moderation endpoint is called
-// for it. Account and key are cached for a second: if they say no, the database decides.
+// checkHold refuses a submit that cannot be paid for, so that the moderation endpoint is not
+// called for it. It first asks the cached account and key, which may be a second old. If these
+// cannot pay, the database decides.
 func (s *Server) checkHold(c *call, v validated) error {
 	key, hold := c.caller.key, v.hold()
 	if c.caller.account.Available >= hold && (key.Unlimited || key.Quota-key.Held-key.Spent >= hold) {

@@ -77,8 +77,8 @@ func (s *Server) handleOIDC(c *call) error {
 	return c.ok(view)
 }
 
-// flowCookie is the cookie of a sign-in under way, without a token. The provider's redirect is
-// another site's request, which carries no strict cookie.
+// flowCookie is the cookie of a sign-in under way, without a token. It is SameSite=Lax: the
+// provider's redirect comes from another site, and a browser sends no strict cookie with it.
 func (s *Server) flowCookie(r *http.Request) *http.Cookie {
 	cookie := s.sessionCookie(r) //nolint:gosec // Secure where TLS is known, see there
 	cookie.Name = strings.Replace(cookie.Name, "session", "oidc", 1)

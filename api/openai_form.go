@@ -24,7 +24,7 @@ import (
 // OpenAI's clients may send forms. Each part of a form is a field of the body, or a piece of one:
 // the parts a[b][0] and a[b][1] make the list b in the object a.
 
-// openAIForm is a form, as the body that it stands for.
+// openAIForm is a form that has been read into the body that JSON would have given.
 type openAIForm struct {
 	body     map[string]any // without the pictures
 	pictures []picture      // in the order of the form
@@ -236,7 +236,7 @@ func (n *formNode) put(path []string, value any) bool {
 		return child(&n.fields, step).put(rest, value)
 	}
 	place, err := strconv.Atoi(step)
-	if err != nil { // a[]: the next item, or another value in the last item, if that is an object
+	if err != nil { // a[]: the next item, or the last one if it is an object that lacks the value
 		place = n.next
 		if last := n.items[place-1]; last != nil && last.fields != nil && last.takes(rest) {
 			place--

@@ -47,12 +47,14 @@ func (s *Server) handleOpenAIVideo(c *call) error {
 	}
 	switch mayRead := c.requireScope(mediagate.ScopeRead) == nil; {
 	case mayRead && (replayed || wait > 0):
+		// If a new task cannot be read, the answer is the task as it was made: after an error the
+		// client would submit it again.
 		seen, err := s.awaitOutcome(c, wait)
 		if err == nil {
 			if t = seen; wait > 0 {
 				c.noteWait(wait)
 			}
-		} else if replayed { // an error about a new task would make the client submit it again
+		} else if replayed {
 			return c.dropTaskHeaders(err)
 		}
 	case replayed: // a key without the scope read sees only what it submitted

@@ -239,7 +239,9 @@ func (s *Server) selectRoutes(
 		answers[i] = routes.Supports(model, route, mediagate.Job{Params: params, Source: plan.Source})
 		served = served || !answers[i].Unserved
 	}
-	exact := false // some route that counts makes what the request asks for
+	// exact is set if a route makes exactly what the request asks for. If some routes have a
+	// channel, only those count.
+	exact := false
 	for i, a := range answers {
 		exact = exact || a.Err == nil && (!served || !a.Unserved) && r.Instead[i] == nil
 	}
@@ -392,7 +394,7 @@ func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, e
 	}
 }
 
-// findMaker finds the task of the account that made what a vendor's id names.
+// findMaker finds which task of the account made the clip or voice with the vendor's id.
 func (s *Server) findMaker(
 	ctx context.Context, account string, kind mediagate.MadeKind, named *catalog.Source, vendorID string,
 ) (mediagate.MadeAt, error) {
@@ -406,7 +408,7 @@ func (s *Server) findMaker(
 	return at, err
 }
 
-// sourceTask reads the completed task of the account that made the source.
+// sourceTask reads the task that made the source. It must be a completed task of the account.
 func (s *Server) sourceTask(c *call, named *catalog.Source, id string) (mediagate.Task, error) {
 	task, err := s.accountTask(c, named, id)
 	if err == nil && task.Status != mediagate.StatusCompleted {
@@ -415,7 +417,8 @@ func (s *Server) sourceTask(c *call, named *catalog.Source, id string) (mediagat
 	return task, err
 }
 
-// accountTask reads the task of the account that made the source, in any state.
+// accountTask reads the task that made the source, in any state. It must belong to the account,
+// and its model must be one that the request accepts.
 func (s *Server) accountTask(c *call, named *catalog.Source, id string) (mediagate.Task, error) {
 	if !isID(id, taskPrefix) {
 		return mediagate.Task{}, errSource(named, "is unknown")

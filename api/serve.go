@@ -23,7 +23,7 @@ type httpServer struct {
 // throughAdmin is the context key of requests that came in by the admin API's own listener.
 type throughAdmin struct{}
 
-// maxHeaderBytes is what net/http reads of a header, plus a few KiB.
+// maxHeaderBytes bounds the header of a request. net/http reads a few KiB more.
 const maxHeaderBytes = 64 << 10
 
 // listeners returns what Serve answers on, all with the same bounds. Each counts its connections

@@ -100,10 +100,10 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// The bounds of a connection. net/http counts requestTimeout and answerTimeout from the end of the
-// header, so after the slowest body an answer still has 30 s. That is more than StoreTimeout, so the
-// client hears of a database that is too slow. A request that waits 60 s for a task ends within
-// both. The pieces of a body have their own deadlines, see arrival.
+// The bounds of a connection. A body may take requestTimeout, and its pieces have deadlines of
+// their own (see arrival). net/http counts answerTimeout from the end of the header, so after the
+// slowest body 30 s are left for the answer. That is more than StoreTimeout, so the client gets an
+// answer even if the database is too slow. A request that waits 60 s for a task ends within both.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second

@@ -103,8 +103,9 @@ func (c *call) checkCSRF(token string) error {
 }
 
 // sessionCookie returns the session cookie, without a token, for the listener that the request
-// came by. Over TLS it has the prefix __Host-, so that no other host can set it. Whether there is
-// TLS in front of the admin API's own listener is not known.
+// came by. Over TLS it has the prefix __Host-, so that no other host can set it. On the admin
+// API's own listener it does without prefix and Secure, since it is not known whether there is TLS
+// in front of that listener.
 func (s *Server) sessionCookie(r *http.Request) *http.Cookie {
 	cookie := &http.Cookie{Name: "mediagate_session", Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	if strings.HasPrefix(originOf(s.cfg.PublicURL), "https:") && r.Context().Value(throughAdmin{}) == nil {

@@ -18,10 +18,10 @@ const (
 	reportEvery   = 10 * time.Second // between two log lines about tasks that are left to the wake scan
 )
 
-// starts starts the runs of acknowledged tasks. The promise is the row: its wake is due
-// startPatience after the submit, and the wake scan starts every task that has no run by then
-// (D2). A start from here is only the fast path and may be lost at any moment. In a burst the
-// rows are the queue: MayStart then leaves the start to the scan.
+// starts starts the runs of acknowledged tasks. It is only the fast path, and any of its starts
+// may be lost: the wake of each task is due startPatience after the submit, and the wake scan then
+// starts every task that has no run (D2). In a burst MayStart leaves starts to the scan, which
+// finds the tasks by their rows.
 //
 // Limits.Starts bounds the waiting starts and Limits.Starters those in progress, accounts in
 // round robin. A submit never waits for a start: without a permit the task is left to the wake
@@ -37,7 +37,7 @@ type starts struct {
 
 	mu     sync.Mutex
 	closed bool
-	open   sync.WaitGroup // gets no more once closed
+	open   sync.WaitGroup // the starts that wait or run; gets none once closed is set
 }
 
 func newStarts(starter Starter, queue StartStore, limits *limit.Process, log *slog.Logger) *starts {

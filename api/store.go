@@ -96,7 +96,7 @@ type StoryStore interface {
 type SourceStore interface {
 	// Producer returns the attempt that made the result of a completed task.
 	Producer(ctx context.Context, taskID string) (task.Attempt, error)
-	// MadeBy finds the task of the account that made what a vendor's id names.
+	// MadeBy finds which task of the account made the clip or voice with the vendor's id.
 	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 }
 
@@ -172,8 +172,9 @@ type AdminKeyStore interface {
 	DeleteKey(ctx context.Context, id string) error
 }
 
-// OwnKeyStore manages keys on behalf of another key of the account, the giver. The functions
-// decide whether the giver may, while neither key can change.
+// OwnKeyStore manages keys on behalf of another key of the account, the giver. It calls the
+// functions that it is given, which decide whether the giver may do that, while neither key can
+// change.
 type OwnKeyStore interface {
 	GiveKey(
 		ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error),

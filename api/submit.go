@@ -30,14 +30,16 @@ type submittedTask struct {
 
 // submitRequest is the body of a submit, parsed but not yet validated.
 type submitRequest struct {
-	endpoint     string // the path of the submit
-	body         map[string]any
-	size         int
-	digest       [sha256.Size]byte // of the body's bytes, or of a form's parts
-	strict       []string          // in strict mode the fields that the client wrote, each of which must be known
-	translate    translation       // nil if the body is in our own form
-	attachments  []attachment      // pictures in the body
-	adoptionWait time.Duration     // how long it waits for its task, which a later submit may then adopt; 0: none may
+	endpoint    string // the path of the submit
+	body        map[string]any
+	size        int
+	digest      [sha256.Size]byte // of the body's bytes, or of a form's parts
+	strict      []string          // in strict mode the fields that the client wrote, each of which must be known
+	translate   translation       // nil if the body is in our own form
+	attachments []attachment      // pictures in the body
+	// adoptionWait is how long the submit waits for its task, if an equal submit may adopt the task
+	// later. 0 means that none may.
+	adoptionWait time.Duration
 }
 
 // translation converts a body into our own form. For each of our fields that the client named
@@ -121,7 +123,7 @@ func (s *Server) readSubmit(c *call, read func(*call) (submitRequest, error)) (s
 		}
 	}
 	if sub.validated, err = s.validate(c, o); err != nil {
-		return sub, "", err // a modal call looks for an equal one by sub.key
+		return sub, "", err // with sub, since a modal call looks for an equal earlier call by sub.key
 	}
 	return sub, "", s.moderate(c, sub.validated)
 }
@@ -148,7 +150,7 @@ func (s *Server) handleSubmit(c *call) error {
 }
 
 // acceptSubmit makes the task that a submit asks for. If the submit was made before, it returns
-// that task, of which it knows only the id.
+// the earlier task with only its id set.
 func (s *Server) acceptSubmit(
 	c *call, read func(*call) (submitRequest, error),
 ) (t mediagate.Task, replayed bool, err error) {

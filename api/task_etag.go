@@ -64,7 +64,8 @@ func (s *Server) linkAge(link mediagate.Link) string {
 	switch {
 	case link.URL == "":
 		return "none"
-	case link.ExpiresAt.Before(now.Add(s.cfg.LinkTTL - 2*time.Second)): // both clocks cut fractions
+	// The 2 s make up for the fractions of a second that both times may lack.
+	case link.ExpiresAt.Before(now.Add(s.cfg.LinkTTL - 2*time.Second)):
 		return "until " + link.ExpiresAt.UTC().Format("2006-01-02T15:04")
 	default:
 		reuse := min(s.cfg.LinkTTL/2, longestReuse)

@@ -540,9 +540,9 @@ func (c *call) linked(status int, body any) error {
 // removeTime bounds how long an erasure waits for the bucket.
 const removeTime = 5 * time.Second
 
-// handleErasure erases a task in the database, which decides whether it may, and then removes the
-// task's files. If the bucket does not remove them now, the workers do it later: the row says that
-// they are due for a sweep.
+// handleErasure erases a task in the database, and then removes the task's files. The database
+// decides whether the task may be erased. If the bucket does not remove the files now, the workers
+// do it later: the row says that they are due for a sweep.
 func (s *Server) handleErasure(c *call) error {
 	id, err := pathTaskID(c, errTaskID)
 	if err != nil {

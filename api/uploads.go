@@ -154,8 +154,9 @@ func (u *uploadBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// uploadMemory returns the most memory that the bucket's client holds for an upload of which came
-// bytes have arrived: twice as much plus 64 KiB, but at most three parts of 5 MiB.
+// uploadMemory returns the most memory that the bucket's client holds for an upload. came is how
+// many bytes have arrived. The client holds up to twice as much plus 64 KiB, but at most three
+// parts of 5 MiB.
 func uploadMemory(came int64) int64 { return min(2*came+64<<10, 15<<20) }
 
 // maxBytes bounds the upload's size by the announced length of its body.
@@ -251,8 +252,8 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	}, nil
 }
 
-// mayUpload refuses an upload that would be refused in the end, before its body is read. Files cost
-// money, so an account that is suspended, or never had any money, may store none.
+// mayUpload refuses an upload before its body is read, if it would be refused in the end anyway.
+// Files cost money, so an account that is suspended, or never had any money, may store none.
 func (s *Server) mayUpload(c *call) error {
 	if err := c.caller.mayBegin(); err != nil {
 		return err
@@ -532,7 +533,7 @@ func (b *formBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// boundedReader fails with full if there are more than left bytes.
+// boundedReader reads at most left bytes. If there are more, it fails with the error full.
 type boundedReader struct {
 	r    io.Reader
 	left int64

@@ -129,7 +129,7 @@ func viewDelivery(d mediagate.Delivery) deliveryAttempt {
 // deliveryList is a page of a task's delivery attempts, oldest first.
 type deliveryList adminList[deliveryAttempt]
 
-// handleDeliveries lists the newest attempts, oldest first.
+// handleDeliveries lists the last attempts, as many as limit allows, in the order of time.
 func (s *Server) handleDeliveries(c *call) error {
 	limit, err := intQuery(c.query(), "limit", 1, maxLimit, maxLimit)
 	if err != nil {
