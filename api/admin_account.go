@@ -396,8 +396,7 @@ const checkTime = 30 * time.Minute
 
 // handleLedgerCheck checks the whole ledger and answers when it is done.
 func (s *Server) handleLedgerCheck(c *call) error {
-	c.setTimeout(checkTime)
-	c.writeBy(time.Now().Add(checkTime + answerTimeout))
+	c.takeLong(checkTime)
 	report, err := s.cfg.Store.CheckLedger(c.ctx)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (s *Server) handleRecover(c *call) error {
 	if f.err != nil {
 		return f.err
 	}
-	c.setTimeout(recoverTime)
+	c.takeLong(recoverTime)
 	v := recoverView{Object: "list", RestoredTo: to.Unix(), Data: []uncertainView{}}
 	notedAt, err := s.cfg.Store.NoteRestore(c.ctx, to)
 	if err != nil {

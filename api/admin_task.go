@@ -186,7 +186,7 @@ func (s *Server) handleAdminTasks(c *call) error {
 	}
 	page := taskPage{}
 	if total == yes {
-		c.setTimeout(checkTime)
+		c.takeLong(checkTime)
 		if err := s.countAll(c.ctx, f, none, &page); err != nil {
 			return err
 		}

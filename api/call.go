@@ -112,6 +112,12 @@ func (c *call) answerWithin(wait time.Duration) {
 	c.writeBy(time.Now().Add(wait + more))
 }
 
+// takeLong gives the call this much time for its queries, and its answer as much and a little more.
+func (c *call) takeLong(d time.Duration) {
+	c.setTimeout(d)
+	c.answerWithin(d)
+}
+
 // asTimeout turns an internal error into KindUnavailable if the call's time is up, since the
 // timeout is then the likely cause, even if the error does not say so.
 func (c *call) asTimeout(err error) error {

@@ -164,6 +164,33 @@ func TestStoreTimeout(t *testing.T) {
 	}
 }
 
+// connection records its write deadline.
+type connection struct {
+	*httptest.ResponseRecorder
+	writeBy time.Time
+}
+
+func (c *connection) SetWriteDeadline(t time.Time) error {
+	c.writeBy = t
+	return nil
+}
+
+// TestLongAnswers checks that the connection stays open for as long as a call of an operator that
+// reads the whole history may take.
+func TestLongAnswers(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for _, path := range []string{"/ledger/check", "/tasks?total=true", "/usage", "/accounts/" + g.account.ID + "/statement"} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/admin/v1"+path, http.NoBody)
+		req.Header.Set("Authorization", "Bearer "+adminKey)
+		w := &connection{ResponseRecorder: httptest.NewRecorder()}
+		g.server.ServeHTTP(w, req)
+		if left := time.Until(w.writeBy); w.Code != http.StatusOK || left < 29*time.Minute {
+			t.Errorf("%s: %d, and the answer must be written within %s", path, w.Code, left)
+		}
+	}
+}
+
 type slowBody struct {
 	io.Reader
 	each time.Duration

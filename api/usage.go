@@ -234,7 +234,7 @@ type adminUsageItem struct {
 
 // handleAdminUsage answers with the usage of all accounts, or of one.
 func (s *Server) handleAdminUsage(c *call) error {
-	c.setTimeout(checkTime)
+	c.takeLong(checkTime)
 	q := c.query()
 	f, err := s.usageQuery(q, operatorUsage())
 	if err != nil {
@@ -496,7 +496,7 @@ func (s *Server) handleStatement(c *call) error {
 		return err
 	}
 	if c.isOperators() {
-		c.setTimeout(checkTime)
+		c.takeLong(checkTime)
 	}
 	return notFoundAs(s.answerStatement(c, id), errNoAccount(c))
 }
