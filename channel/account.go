@@ -20,13 +20,13 @@ type Accounts struct {
 	Store     Store
 	Breakers  *Breakers
 	Workflows Workflows
-	Grace     time.Duration // a channel is gone when no worker has had it for so long (D11)
+	Grace     time.Duration // a channel that no worker has had for this time is gone (D11)
 	Now       func() time.Time
 	Logger    *slog.Logger
 	NewID     func(prefix string) string
 	Meter     Meter // may be nil
 
-	paces sync.Map // channel → *pace, shared by its pollers under all names
+	paces sync.Map // channel → *pace; the pollers of its present and former names share it
 }
 
 // Meter counts what pollers see.
@@ -60,8 +60,8 @@ type Store interface {
 	// Change applies events to a task, all or none, in one transaction.
 	Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error)
 	Attempt(ctx context.Context, taskID string, n int) (task.Attempt, error)
-	// RetryParked has up to limit parked tasks try again now; those whose own next try is the
-	// earliest come first. It has the effect of the event BreakerClosed for many tasks, and sets
+	// RetryParked makes up to limit parked tasks try again now; those whose own next try is the
+	// earliest come first. It does to many tasks what the event BreakerClosed does to one, and sets
 	// their wakes. It leaves out tasks whose next try is due, and tasks that are parked for an
 	// unknown submission. It returns how many tasks it found.
 	RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error)
@@ -184,8 +184,10 @@ func (a *Accounts) Asker(row task.Attempt) (Asker, error) {
 	return Asker{Channel: c, sure: c.hasAccount(row.Fingerprint)}, nil
 }
 
-// ConfirmedOwner returns what Owner returns. If the channel may have another account, it asks that
-// account for the attempt's job first, and returns the channel if the account shows the job.
+// ConfirmedOwner returns the channel that has the vendor account of an attempt, as Owner does. If
+// the channel may have another account, ConfirmedOwner first asks the channel's account for the
+// attempt's job. It returns the channel only if that account shows the job, and otherwise
+// KindUnreached with code channel_missing.
 func (a *Accounts) ConfirmedOwner(ctx context.Context, row task.Attempt) (Channel, error) {
 	c, err := a.Asker(row)
 	if err != nil || c.sure {
@@ -231,7 +233,7 @@ func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, erro
 	// the error as it is.
 	case c.sure, err == nil && report.Named:
 		return report, err
-	// The answer may be about another account.
+	// The account that was asked may not be the attempt's, so its answer proves nothing.
 	case err == nil, kind == mediagate.KindNotFound:
 		err = noChannel()
 	case kind == mediagate.KindCredentials, kind == mediagate.KindFunds, kind == mediagate.KindForbidden:
@@ -290,8 +292,8 @@ func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Asker, erro
 	if p.channel.hasAccount(row.Fingerprint) {
 		return Asker{Channel: p.channel, sure: true}, nil
 	}
-	// The row's account has another fingerprint. The attempt says whether the channel may be
-	// asked.
+	// The row's fingerprint is not one of the channel's account. Asker reads from the attempt
+	// whether the channel may be asked all the same.
 	attempt, err := p.Store.Attempt(ctx, row.TaskID, row.N)
 	if err != nil {
 		return Asker{}, err
@@ -319,8 +321,8 @@ func (a *Accounts) Orphaned(name string) *Poller {
 }
 
 // ReleaseTasks releases the tasks that wait under the name (D11). It parks the tasks that wait for
-// a job. It has the tasks that are queued for a slot look for another channel. It returns how many
-// tasks still wait, and KindConflict if another run polls under the name.
+// a job. It makes the tasks that are queued for a slot look for another channel. It returns how
+// many tasks still wait, and KindConflict if another run polls under the name.
 func (p *Poller) ReleaseTasks(ctx context.Context) (left int, err error) {
 	queued, err := p.releaseQueued(ctx)
 	if err != nil {
@@ -330,7 +332,7 @@ func (p *Poller) ReleaseTasks(ctx context.Context) (left int, err error) {
 	return queued + waiting, err
 }
 
-// releaseQueued has queued tasks look for another channel now.
+// releaseQueued makes the queued tasks look for another channel now.
 func (p *Poller) releaseQueued(ctx context.Context) (queued int, err error) {
 	rows, err := p.Store.QueuedTasks(ctx, p.name, claimBatch)
 	if err != nil {

@@ -213,7 +213,7 @@ func (p *Poller) resultOf(
 	// answer: if that says that the job goes on, the task fails (D10).
 	result.Answered, result.Progress = true, report.Percent
 	result.Waiting = report.State == mediagate.JobWaiting
-	// The vendor gives no progress.
+	// A negative percentage means that the vendor gives no progress.
 	if report.Percent < 0 {
 		result.Progress = estimatedProgress(p.Now().Sub(row.AcceptedAt), row.Expected)
 	}

@@ -18,10 +18,11 @@ import (
 // tasks from using up attempts there, and keeps waiting tasks from making calls.
 //
 // A closed breaker lets all jobs through. It opens at once if the vendor refuses our credentials
-// or says that our account is empty. It also opens if enough submits fail: of those that ended
-// here within failureWindow, at least failuresToOpen and at least half. A submit fails if it
-// could not reach the vendor, got no answer, or got one that makes no sense. For example, with 4
-// failures of 4 it stays closed, with 5 of 10 it opens, and with 5 of 11 it stays closed.
+// or says that our account is empty. It also opens if enough submits fail. Of the submits that
+// ended in this process within failureWindow, at least failuresToOpen and at least half must have
+// failed. A submit fails if it could not reach the vendor, got no answer, or got one that makes no
+// sense. For example, with 4 failures of 4 it stays closed, with 5 of 10 it opens, and with 5 of
+// 11 it stays closed.
 //
 // An answer about the request (invalid, moderated) or about the moment (throttled, full) is a
 // success here. A submit that was not sent, for want of time or memory on our side, counts as
@@ -52,8 +53,9 @@ const (
 	statesTimeout = 2 * time.Second
 	// countEvery is how often a process stores what it has counted.
 	countEvery = 5 * time.Second
-	// retiredFor is how long no job goes to a model after the vendor said that it no longer has
-	// it. After that time jobs go there again, and the first of them finds out.
+	// retiredFor is how long no job goes to a model after its vendor said that it no longer has
+	// it. After that time jobs go there again. The vendor's answer to the first of them shows
+	// whether the model is back.
 	retiredFor = time.Hour
 )
 
@@ -70,7 +72,7 @@ type BreakerStore interface {
 	ClaimProbe(
 		ctx context.Context, channel, probe string, lease time.Duration,
 	) (state mediagate.ChannelState, claimed bool, err error)
-	// CloseBreaker closes the breaker for the probe that was answered.
+	// CloseBreaker closes the breaker, since the vendor has answered the probe.
 	CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error)
 	// ReopenBreaker keeps the breaker open for openFor after a failed probe.
 	ReopenBreaker(
@@ -78,7 +80,8 @@ type BreakerStore interface {
 	) (state mediagate.ChannelState, reopened bool, err error)
 	// ReleaseProbe lets another job be the probe.
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
-	// RetireModel keeps jobs from the vendor's model at the channel, unless the call began before the
+	// RetireModel keeps the channel's jobs away from a model for shutFor, after the vendor has
+	// answered a call that it has no such model. It changes nothing if that call began before the
 	// channel last changed.
 	RetireModel(
 		ctx context.Context, channel, upstream string, began time.Time, shutFor time.Duration,
@@ -154,7 +157,7 @@ func (b *Breakers) State(name string) mediagate.ChannelState {
 }
 
 // Retired reports whether the channel's vendor said lately that it no longer has the model of the
-// route. A report to another process is known here within a second.
+// route. If the vendor said so to another process, this process knows it within a second.
 func (b *Breakers) Retired(name string, route mediagate.Route) bool {
 	return b.State(name).HasRetired(route.Upstream, b.Now())
 }
@@ -201,7 +204,7 @@ func (b *Breakers) age() (never, stale bool) {
 	return b.readAt.IsZero(), b.Now().Sub(b.readAt) >= statesFresh
 }
 
-// read reads the states of all channels. The caller holds reading.
+// read reads the states of all channels. The caller holds the lock reading.
 func (b *Breakers) read() {
 	b.mu.Lock()
 	b.changed = make(map[string]bool)
@@ -257,9 +260,9 @@ type Pass struct {
 	trips    int    // how often the breaker had opened before
 }
 
-// Enter lets a new job through, or returns false. A job that an open breaker lets through is the
-// probe. Its lease lasts as long as its call may take. Enter returns KindUnavailable if it had to
-// ask the database and could not.
+// Enter lets a new job through, or returns false. call is the longest time that the job's call may
+// take. A job that an open breaker lets through is the probe, and its lease lasts a little longer
+// than call. Enter returns KindUnavailable if it had to ask the database and could not.
 func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (Pass, bool, error) {
 	s, now := b.State(name), b.Now()
 	e := Pass{breakers: b, channel: name, began: now}
@@ -280,8 +283,9 @@ func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (
 		b.Logger.InfoContext(ctx, "a job finds out whether the vendor is back", "channel", name)
 		return e, true, nil
 	}
+	// The job is not the probe. It goes through only if the breaker was closed meanwhile.
 	e.probe = ""
-	return e, s.Enabled && !s.Open, nil // another process has closed it
+	return e, s.Enabled && !s.Open, nil
 }
 
 // Inside returns the pass of a job that was let through earlier. That job is not the probe.
@@ -322,9 +326,9 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 	}
 }
 
-// Ended notes how the job's call ended. It opens, closes or reopens the breaker if that is reason
-// enough. The end of a call counts even if the activity is cancelled or the worker stops, so ctx
-// bounds nothing here.
+// Ended notes how the job's call ended, and opens, closes or reopens the breaker if the end of this
+// call is a reason to. That counts even if the activity is cancelled or the worker stops, so Ended
+// goes on when ctx ends.
 func (e Pass) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return
@@ -364,9 +368,10 @@ func (e Pass) Unused(ctx context.Context) {
 	e.breakers.learnStored(ctx, s, err)
 }
 
-// learnStored learns a change that was stored, or logs that it was not stored. A change that was
-// lost need not be stored again. If it was about a probe, the probe's lease ends, and another job
-// is the probe. If it was to open the breaker, the next failure opens it.
+// learnStored takes over the state that the database returned for a change. If the change was not
+// stored, learnStored logs that and returns false. Such a change need not be stored again. If it
+// would have ended or released a probe, the probe's lease ends by itself, and another job becomes
+// the probe. If it would have opened the breaker, the next failure opens it.
 func (b *Breakers) learnStored(ctx context.Context, s mediagate.ChannelState, err error) bool {
 	if err != nil {
 		b.Logger.WarnContext(ctx, "a breaker was not moved", "error", err)

@@ -31,8 +31,9 @@ type Retired func(channel string, route mediagate.Route) bool
 type Channels interface {
 	// Candidates returns the channels that can make the job, in the order in which to try them,
 	// each with the route that it would take. It returns none if no configured channel serves any
-	// of the routes, or if all routes that can make the job are retired. Of the job it reads
-	// Params and Source only. If retired is nil, no route counts as retired.
+	// of the routes, if all routes that can make the job are retired, or if only a missing channel
+	// can use the job's source. Of the job it reads Params and Source only. If retired is nil, no
+	// route counts as retired.
 	Candidates(model string, routes []mediagate.Route, job mediagate.Job, retired Retired) []Candidate
 	// Made reports whether the channel's account made the source.
 	Made(source *mediagate.Source, name string) bool
@@ -72,11 +73,12 @@ func (b *Configured) All() []Channel { return b.list }
 // those of the second, and so on. A channel's options may choose between dialects of a vendor, so
 // channels of one route can differ. Within a route the lowest priority number comes first, and
 // channels of the same priority are mixed by weight. A channel is listed once, with the first
-// route that it can take: if it is full or away, that is so for the account and all its routes.
+// route that it can take. Its other routes would not help: if the account is full or the vendor is
+// away, no route of the channel works.
 //
-// Channels whose account made the source of the job come before all others. That account knows
-// the source with everything that belongs to it; for another account it is a file of unknown
-// origin, if it can be used at all.
+// Channels whose account made the source of the job come before all others. Only that account
+// knows the vendor's ids of the source. To any other account the source is just a file, and some
+// adapters cannot use it without the ids.
 //
 // If no channel supports the request, Candidates returns all channels that serve a route. The
 // adapter that then gets the job refuses it and says why, and the task fails with that reason.
@@ -139,8 +141,8 @@ func (b *Configured) candidates(
 	return all
 }
 
-// supportsSource is supports for a job that works on a source. own says that the channel's
-// account made the source.
+// supportsSource asks what supports asks, for a job that may work on a source. own says that the
+// channel's account made the source.
 func (c Channel) supportsSource(r mediagate.Route, job mediagate.Job, own bool) bool {
 	job.Source = job.Source.As(own, mediagate.UploadComing)
 	return c.supports(r, job)
@@ -186,8 +188,8 @@ func (b *Configured) serving(
 		}
 	}
 	// Within each group of the same priority, draw a channel, move it to the front, and draw the
-	// next from the rest. Two channels with the weights 3 and 1 begin with the first one in three
-	// of four lists.
+	// next from the rest. For example, of two channels with the weights 3 and 1, the first one
+	// leads three of four lists.
 	for from := range fit { // the list is by priority
 		to := from
 		for to < len(fit) && fit[to].Priority == fit[from].Priority {

@@ -32,9 +32,10 @@ func (p *Poller) slotsFreed() {
 	}
 }
 
-// grant gives free slots to the tasks that are queued for the channel, until calls ends. If the
-// channel has no limit of jobs, tasks are queued for it only while its breaker is open, and the
-// poller checks less often. It ends with KindConflict if another poller has taken over.
+// grant gives free slots to the tasks that are queued for the channel, until the context calls
+// ends. If the channel has no limit of jobs, tasks are queued for it only while its breaker is
+// open, and the poller checks less often. grant returns KindConflict if another poller has taken
+// over.
 func (p *Poller) grant(ctx, calls context.Context) error {
 	for calls.Err() == nil {
 		if err := p.grantFree(ctx); err != nil {

@@ -44,7 +44,8 @@ func newPace(c Channel) *pace {
 
 // FirstPoll returns the pause before the first poll for a new job: between one half and one and a
 // half of the shortest interval. The pause is random. With a fixed one, jobs that begin together
-// and take equally long could all be polled just before they end, and seen late.
+// and take equally long could all be polled just before they end, and their ends would be seen
+// late.
 func (c Channel) FirstPoll() time.Duration {
 	spread := 0.5 + rand.Float64() //nolint:gosec // spreading load needs no secret numbers
 	return time.Duration(spread * float64(c.PollMin))

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	claimBatch   = 256                    // the most rows claimed at once
-	claimLease   = 45 * time.Second       // longer than any single poll takes
-	pollWidth    = 64                     // the most polls under way at once
-	idlePause    = time.Second            // the longest pause between two claims
-	hintPause    = 200 * time.Millisecond // between two checks for rows that a hint has made due
-	pollTimeout  = 20 * time.Second
-	lostAfter    = 3                      // answers in a row that do not show a job: it is in trouble
+	claimBatch  = 256                    // the most rows claimed at once
+	claimLease  = 45 * time.Second       // longer than any single poll takes
+	pollWidth   = 64                     // the most polls under way at once
+	idlePause   = time.Second            // the longest pause between two claims
+	hintPause   = 200 * time.Millisecond // between two checks for rows that a hint has made due
+	pollTimeout = 20 * time.Second
+	// A job is in trouble after lostAfter answers in a row that do not show it.
+	lostAfter    = 3
 	storeEvery   = 100 * time.Millisecond // how long a batch of results waits for further ones
 	failureLimit = 3                      // failed polls in a row after which the vendor counts as away
 	storeTimeout = 15 * time.Second       // bounds one call to the database
@@ -89,8 +90,9 @@ func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	}, nil
 }
 
-// Steps counts the steps of the poller, of any kind. A poller that makes none for longer than any
-// batch takes is stuck.
+// Steps counts the calls to the database with which the poller claims and counts rows, stores
+// answers and changes tasks. A poller that makes none of these calls for longer than any batch
+// takes is stuck.
 func (p *Poller) Steps() int64 { return p.steps.Load() }
 
 // Beat returns the latest beat, which is renewed each second. It returns false before the first.
@@ -103,10 +105,11 @@ func (p *Poller) Beat() (Beat, bool) {
 
 // Run claims rows and polls for them. calls is the context of the calls to the vendor. Run returns
 // when calls ends, when another poller has taken over (KindConflict), or when the database fails.
-// It claims the next batch before the last one has ended, so that one slow answer delays no other.
+// Under a former name it also returns once no task has waited there for formerIdle. It claims the
+// next batch before the last one has ended, so that one slow answer delays no other.
 func (p *Poller) Run(ctx, calls context.Context) error {
-	// Deferred calls run in reverse. First calls ends, so that no further call to the vendor
-	// begins; then Run waits until the answers that have come are stored.
+	// Deferred calls run in reverse. The first one ends the context calls, so that no further call
+	// to the vendor begins. Then Run waits until the answers that have come are stored.
 	calls, cancel := context.WithCancel(calls)
 	defer p.batches.Wait()
 	defer cancel()
@@ -192,8 +195,9 @@ func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause ti
 	return nil
 }
 
-// names returns the names under which jobs wait for the account. A vendor
-// that answers again answers for all of them.
+// names returns all names under which tasks may wait for jobs of the account: the present one, the
+// former ones, and the poller's own. If the vendor answers again, the tasks under all of these
+// names can go on.
 func (p *Poller) names() []string {
 	names := append([]string{p.channel.Name}, p.channel.Former...)
 	if !slices.Contains(names, p.name) {
@@ -248,7 +252,7 @@ func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue t
 }
 
 // rest returns the pause while nothing is due: until the next row is due, and at most idlePause,
-// since only a claim finds new rows.
+// since Run counts the rows and renews the beat only between two pauses.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	_, next, err := p.stats(ctx, p.name)
 	if err != nil || next.IsZero() {

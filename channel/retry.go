@@ -26,8 +26,8 @@ var shutOutReasons = []mediagate.ParkReason{mediagate.ParkProviderAway, mediagat
 
 // retries is the state of a poller's retries of tasks that no channel took.
 type retries struct {
-	changedAt time.Time // when the breaker last changed; tasks are retried for that change
-	until     time.Time // these retries go on until then; set to the present once all were retried
+	changedAt time.Time // when the breaker last changed, which is why tasks are retried
+	until     time.Time // when these retries end; set to now once all tasks were retried
 	probedAt  time.Time
 }
 
@@ -79,7 +79,7 @@ func (p *Poller) retryShutOut(ctx context.Context) {
 	}
 }
 
-// retryParked has parked tasks try again now, and returns how many. If the database fails, it
+// retryParked makes parked tasks try again now, and returns how many. If the database fails, it
 // returns limit, since there may be more.
 func (a *Accounts) retryParked(ctx context.Context, parked mediagate.Parked, limit int) int {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// speechSendTime is how long a speech may wait until its first byte leaves us. A speech that
-	// waited longer may have lost its hold.
+	// speechSendTime is how long a speech may wait until the first byte of its request to the
+	// vendor is sent. After a longer wait another process may have given back the money of its hold.
 	speechSendTime = 10 * time.Second
 	// firstPiece is the size of the buffer for the first read. Sound is handed on as soon as any
 	// has arrived.
 	firstPiece = 16 << 10
 )
 
-// Speakers has a text spoken by one of our channels while the client waits.
+// Speakers lets one of our channels speak a text while the client waits.
 //
 // Channels are tried in their order. A channel is skipped if it is disabled, if its breaker is
 // open, or if this process has as many speeches under way there as the channel's concurrency
@@ -71,9 +71,8 @@ func (s *Speakers) Speak(
 		}
 	}
 	switch {
-	// Every channel has refused. If there was none to try, the reason is either that all models are
-	// retired, or that no channel is configured.
-	case best != nil:
+	case best != nil: // every channel has refused
+	// There was no channel to try. Without retired routes there would be one.
 	case len(s.Channels.Candidates(model, routes, job, nil)) > 0:
 		return nil, mediagate.Errorf(mediagate.KindNoModel, "the model is retired")
 	default:

@@ -70,7 +70,8 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 			switch {
 			case err == nil:
 				changes[i] = &change
-			case !mediagate.Is(err, mediagate.KindNotFound): // the task was deleted
+			// KindNotFound means that the task was deleted, so nothing is left to store.
+			case !mediagate.Is(err, mediagate.KindNotFound):
 				p.log.WarnContext(ctx, "the answer to a poll was not stored",
 					"task", r.TaskID, "attempt", r.N, "error", err)
 			}
