@@ -107,7 +107,7 @@ func (s *State) nextAccepted(a *Attempt, now time.Time) Step {
 	case s.waitsForClient(): // D15
 		return s.sleepStep(s.Wait.EndsAt, SleepModal)
 	case a.State != mediagate.AttemptAccepted && a.stoppable():
-		return s.attemptStep(CancelJob, a) // an operator gave it up for another
+		return s.attemptStep(CancelJob, a) // an operator has ordered another attempt instead
 	case a.State != mediagate.AttemptAccepted:
 		return s.submitStep()
 	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
@@ -163,9 +163,9 @@ func (a *Attempt) stoppable() bool {
 	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
 }
 
-// callLastsUntil returns the time until which the call of the newest attempt may be under way.
-// Before it, a cancel or a fail is only noted, and nothing else ends the task. It is zero unless
-// the attempt is an intent (D5).
+// callLastsUntil returns the time until which the call of the newest attempt may be under way. It
+// is zero unless the attempt is an intent. Until that time, a cancel or a fail is only noted, and
+// no end that is due is carried out (D5).
 func (s *State) callLastsUntil() time.Time {
 	if a := s.Last(); a != nil && a.State == mediagate.AttemptIntent {
 		return a.CallEnds
@@ -194,7 +194,7 @@ func (s *State) Provider() string {
 	return ""
 }
 
-// sleepStep returns a Sleep that ends at until, or when the task fails if that is earlier.
+// sleepStep returns a Sleep that ends at the given time, or when the task fails if that is earlier.
 func (s *State) sleepStep(until time.Time, why SleepReason) Step {
 	if at, _ := s.failsAt(); !at.IsZero() && at.Before(until) {
 		until = at
@@ -202,7 +202,7 @@ func (s *State) sleepStep(until time.Time, why SleepReason) Step {
 	return Step{Kind: Sleep, N: s.lastN(), Until: until, Why: why}
 }
 
-// pauseReason returns what the task sleeps on until its next try.
+// pauseReason returns the reason for the sleep that lasts until the next try.
 func (s *State) pauseReason() SleepReason {
 	switch w := s.Wait; {
 	case w.Why == mediagate.WhySource:
@@ -244,9 +244,9 @@ func (s *State) Continues(step Step) bool {
 	}
 }
 
-// reroutable reports whether another attempt may follow the last one. An outcome or a refusal for
-// good has decided how the task ends, and a call under way has to end first. last is nil if there
-// is no attempt.
+// reroutable reports whether an operator may order another attempt in place of the last one. That
+// is not so if an outcome or a refusal for good has decided how the task ends, or while a call is
+// under way, since it has to end first. last is nil if there is no attempt.
 func (s *State) reroutable(last *Attempt) bool {
 	if last == nil {
 		return s.Inputs.Failure == nil

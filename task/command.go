@@ -6,8 +6,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// CommandOf returns the event of an operator's command that is given for the task as it is now,
-// or nil for an unknown action. Only a reroute uses the channel.
+// CommandOf returns the event of an operator's command, or nil for an unknown action. The event
+// names no step, so it applies to whatever step the task is at. Only a reroute uses the channel.
 func CommandOf(action, channel string) Event {
 	switch action {
 	case mediagate.ActionRetry:
@@ -49,8 +49,9 @@ func (c *change) applyFailRequested() error {
 	return nil
 }
 
-// sleepsOn reports whether the task still sleeps on the step that a command was given for. A late
-// or repeated command therefore does nothing.
+// sleepsOn reports whether the next step is still the sleep during which a command was given. If it
+// is not, the command comes late or twice, and does nothing. It returns true for a command
+// that names no step.
 func (c *change) sleepsOn(step Step) bool {
 	if step.Kind == "" {
 		return true

@@ -32,11 +32,12 @@
 //	   │            │
 //	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, ModelRetired, Asked
 //
-// A task is processing once a vendor has accepted it; in a synchronous call, from the intent on.
-// Some vendors ask the client for more parameters before they begin (modal parameters, D15). Once
-// the client has given them, the task is pending again. All three ends go through one function,
-// which also makes the ledger entry. Asked ends a task only if the run saw that end earlier and
-// the row has lost it.
+// A task is processing once a vendor has accepted it. A synchronous vendor answers only with the
+// outcome, so with such a vendor the task is processing as soon as the intent of its attempt is
+// stored. Some vendors ask the client for more parameters before they begin (modal parameters,
+// D15). Once the client has given them, the task is pending again. All three ends go through one
+// function, which also makes the ledger entry. Asked ends a task only if the run saw that end
+// earlier and the row has lost it.
 //
 // An attempt is one submission to one channel. It has these states:
 //
@@ -65,15 +66,16 @@
 // ended directly, and is never accepted.
 //
 // The intent is stored before the vendor is called, and the vendor's id after the call. A
-// crash between the two leaves the attempt unknown.
+// crash between the two leaves the attempt unknown. With the intent a time is stored by which the
+// call must be over (CallEnds). The text below calls that time the stored end of the call.
 //
 // # A lost answer
 //
 // The answer may be lost, or the worker may die after the intent. If no cancel comes, what follows
 // depends on the vendor and on the model:
 //
-//	the vendor can be asked     Look the job up until it is found, or until two lookups found
-//	by our id (Route.Find)      none and it is sent again. While the vendor is out of reach the
+//	the vendor can be asked     Look the job up until it is found. If two lookups find none,
+//	by our id (Route.Find)      send the attempt again. While the vendor is out of reach the
 //	                            task is parked, with growing pauses between the lookups
 //	                            (d3_sender_died, d6_park_and_look_again,
 //	                            d4_absent_twice_then_resent)
@@ -132,8 +134,9 @@
 // on whether its id is known:
 //
 //   - The id is known, and the job is not proven to be stopped: the attempt is abandoned, and the
-//     channel polls for it until SlotUntil. If the job ends before that, its outcome and the
-//     vendor's charge are recorded, and its files are swept.
+//     channel polls for it until SlotUntil, the time at which its slot is freed at the latest. If
+//     the job ends before that, its outcome and the vendor's charge are recorded, and its files are
+//     swept.
 //   - A slow sender, or one that counted as lost, reports the job after the end of the task: the
 //     id is recorded, the vendor is asked to stop the job if it can, and the rest is as above
 //     (d5_answer_after_the_end, d5_answer_after_the_end_unstoppable). A synchronous answer is an

@@ -37,7 +37,8 @@ type Sending struct {
 }
 
 // Seen is what a run, or the sender of an attempt, has seen of its task. It becomes part of the
-// run's history, so it holds only ids, times, and words of ours.
+// run's history, so it holds ids, names, times and codes, but no text of the client and no message
+// of the vendor.
 type Seen struct {
 	Sending                      // the last sending; only N if nothing else is known of the attempt
 	Ref       mediagate.JobRef   `json:"ref,omitzero"`        // the vendor's name for the job, once it has answered
@@ -132,7 +133,7 @@ func (c *change) findAttempt(s Sending) (a *Attempt, lacked bool) {
 		a.identify(s)
 	case a.Channel != s.Channel || a.Fingerprint != s.Fingerprint:
 		return nil, false
-	case a.ExternalID != s.ExternalID && c.ErasedAt.IsZero() && !c.Unreadable: // an erased name is not a different one
+	case a.ExternalID != s.ExternalID && c.ErasedAt.IsZero() && !c.Unreadable: // an erased or unreadable name is empty
 		return nil, false
 	case s.SendBefore.After(a.SendBefore) && a.awaitsReport():
 		a.identify(s)
@@ -179,7 +180,7 @@ func (c *change) putBack(s Sending) *Attempt {
 }
 
 // mayHaveAsked reports whether the vendor has asked the client for parameters of the attempt's
-// job, or may have asked since: the row may have lost that as well.
+// job, or may have done so in a commit that the row has lost.
 func (c *change) mayHaveAsked(a *Attempt) bool {
 	return c.waitsForClient() || c.Modal.State == mediagate.ModalNone && a.State == mediagate.AttemptAccepted
 }
@@ -192,8 +193,9 @@ func (c *change) addEvidence(e mediagate.Evidence) {
 }
 
 // recordStray records a job that belongs to no attempt, so that its vendor is asked to stop it
-// (D5). It records nothing if the attempt with that number has the job, because a lookup found it
-// at another channel of the same vendor account, or at the channel's new name.
+// (D5). A lookup may have found the job at another channel of the same vendor account, or at the
+// channel's new name. The attempt with that number has the job then, and recordStray records
+// nothing.
 func (c *change) recordStray(s Sending, ref mediagate.JobRef) {
 	a := c.Attempt(s.N)
 	found := a != nil && a.Provider == s.Provider && ref.JobID != "" && a.Ref.JobID == ref.JobID

@@ -16,8 +16,9 @@ const (
 )
 
 const (
-	// troublePause is the least time between two tries of polling after a trouble. A channel may
-	// take that long to find out that the trouble is still there.
+	// A trouble stops the polling for a job, and the task has it resumed later. troublePause is the
+	// least time between two such tries: a channel may take that long to find out that the trouble
+	// is still there.
 	troublePause = 2 * time.Minute
 	// stepPause is the pause before a step that changed nothing is taken again.
 	stepPause = 15 * time.Second
@@ -285,8 +286,8 @@ func (c *change) afterMirror(a *Attempt, e StepEnded) {
 }
 
 // applyBreakerClosed lets the task try again if it is parked for one of the reasons. A task with
-// an unknown submission is left out: it waits to learn what became of the submission, and a
-// channel that takes jobs again does not tell.
+// an unknown submission is left out: it waits to learn what became of the submission, and
+// learns nothing about that when a channel takes jobs again.
 func (c *change) applyBreakerClosed(e BreakerClosed) {
 	if c.open() && c.Wait.Why != mediagate.WhyUnknown && slices.Contains(e.Reasons, c.Wait.Reason) {
 		c.tryNow()

@@ -52,7 +52,8 @@ func (c *change) applyRestored(e Restored) {
 	}
 }
 
-// putBackNext puts back the attempt that would be next, if the tail is lost.
+// putBackNext puts back the attempt that would be next, if the row may lack its last attempts
+// (TailLost).
 func (c *change) putBackNext() {
 	if next := c.Advance(c.now); c.TailLost && next.Kind == Submit {
 		c.putBackNumbered(next.N)

@@ -35,8 +35,9 @@ type State struct {
 	// missing. While it is set, nothing is sent for the task (D17).
 	TailLost bool `json:"-"`
 
-	// Unreadable says that a document of the rows cannot be decoded. Such a task only parks and
-	// ends: by a cancel, by a fail, or at the end of its parking.
+	// Unreadable says that a JSON document in the rows of the task or of its attempts cannot be
+	// decoded. Such a task only parks and ends: by a cancel, by a fail, or at the end of its
+	// parking.
 	Unreadable bool `json:"-"`
 
 	// Attempts are in the order of their numbers. Storage loads only the last one, and those that

@@ -105,7 +105,8 @@ func (e IntentStored) isAt(channel string) bool {
 	return e.Channel == channel || slices.Contains(e.Former, channel)
 }
 
-// begin makes a pending task processing. StartedAt keeps the first time.
+// begin sets the status of a pending task to processing. StartedAt keeps the time of the first
+// change.
 func (c *change) begin() {
 	if c.Status != mediagate.StatusPending {
 		return

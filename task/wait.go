@@ -71,9 +71,9 @@ func (c *change) checkLastAnswer(a *Attempt, askedAt time.Time) {
 	}
 }
 
-// pollLastTime has the channel poll for the attempt one last time, unless it is doing so right
-// now. The task then fails as soon as the vendor answers that the job has not ended, or after
-// lastAnswer (D10).
+// pollLastTime has the channel poll for the attempt one last time, unless a poller that claimed it
+// after the deadline is polling already. The task then fails as soon as the vendor answers that the
+// job has not ended, or after lastAnswer (D10).
 func (c *change) pollLastTime(a *Attempt) {
 	c.wait(mediagate.WhyVendor, "", time.Time{})
 	if a.Await == nil || a.Await.ClaimedAt.Before(c.DeadlineAt) {
