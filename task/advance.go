@@ -251,7 +251,7 @@ func (s *State) reroutable(last *Attempt) bool {
 	if last == nil {
 		return s.Inputs.Failure == nil
 	}
-	return last.State != mediagate.AttemptIntent && last.Outcome == nil && !last.refusedForGood()
+	return last.State != mediagate.AttemptIntent && last.outcome() == nil && !last.refusedForGood()
 }
 
 // Actions returns the operators' commands that apply now.
