@@ -237,16 +237,14 @@ type chargeRow struct {
 
 // vendorCharges reads the sums of the vendors' charges.
 //
-// Charges that are not in vendor_sums yet are added from the attempts. Both count by the hour in which
-// the vendor stated them: an hour that begins within the span counts whole. So an answer does not
-// change when CountVendorCharges moves a charge.
+// Charges that are not in vendor_sums yet are added from the attempts.
 func (s *Store) vendorCharges(ctx context.Context, f mediagate.UsageFilter) ([]chargeRow, error) {
 	g := &gathering{filter: f}
 	from, to := bounds(f.From, f.To)
 	columns := "SELECT " + s.dayOf("begins_at") + " AS day, account_id, key_id, model, provider, unit, amount FROM "
 	g.from(columns+"vendor_sums WHERE begins_at >= ? AND begins_at < ?", at(from), at(to))
 	uncounted := s.chargesOf("a.vendor_uncounted_at >= ? AND a.vendor_uncounted_at < ?")
-	g.from(columns+"("+uncounted+") AS uncounted WHERE true", at(nextHour(from)), at(nextHour(to)))
+	g.from(columns+"("+uncounted+") AS uncounted WHERE true", at(from), at(to))
 	sum := g.statement([]string{"unit"}, []string{"amount"})
 	var rows []chargeRow
 	if err := read(s.on(ctx), &rows, sum.text.String(), sum.args...); err != nil {
@@ -254,9 +252,6 @@ func (s *Store) vendorCharges(ctx context.Context, f mediagate.UsageFilter) ([]c
 	}
 	return rows, nil
 }
-
-// nextHour returns the first full hour that is not before t.
-func nextHour(t time.Time) time.Time { return t.Add(time.Hour - 1).Truncate(time.Hour) }
 
 // withCharges adds the vendors' charges to the rows of usage. It inserts a row for a charge without
 // usage, since a vendor may charge for work that no client paid for.
