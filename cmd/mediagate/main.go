@@ -310,7 +310,7 @@ func newVendor(name string, stdout io.Writer) error {
 	if all.IsGo(name) {
 		return app.WrongUse(name + " is the name of a built-in vendor that a file cannot replace")
 	}
-	text, err := declared.Start(name)
+	text, err := declared.NewFile(name)
 	if err != nil {
 		return app.WrongUse(err.Error())
 	}

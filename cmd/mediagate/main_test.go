@@ -143,7 +143,7 @@ func TestVendorsNew(t *testing.T) {
 func TestConfigTestsVendors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	text, err := declared.Start("acme")
+	text, err := declared.NewFile("acme")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func (r *request) write(params map[string]any) (err error) {
 	o := r.operation
 	kept, err := o.keep.run(params, r.scope)
 	if err != nil {
-		return unwritable(err)
+		return writeError(err)
 	}
 	if len(kept) > 0 {
 		r.scope.kept = string(textOf(kept[0]))
@@ -161,12 +161,12 @@ func (r *request) write(params map[string]any) (err error) {
 		return mediagate.Errorf(mediagate.KindInvalid, "what is kept of the request is longer than %d bytes", maxKept)
 	}
 	if r.path, r.body, err = o.submit.write(params, r.scope); err != nil {
-		return unwritable(err)
+		return writeError(err)
 	}
 	return nil
 }
 
-func unwritable(err error) error {
+func writeError(err error) error {
 	return mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 }
 
@@ -284,7 +284,7 @@ func (a *adapter) operation(ref mediagate.JobRef) (*operation, error) {
 	return o, nil
 }
 
-func (a *adapter) about(ref mediagate.JobRef) scope {
+func (a *adapter) scopeOf(ref mediagate.JobRef) scope {
 	return scope{job: ref.JobID, task: ref.ExternalID, kept: ref.State, options: a.options}
 }
 
@@ -319,7 +319,7 @@ func (a *adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	r, err := a.ask(ctx, vendorhttp.Reads, "poll", o.poll, nil, a.about(ref))
+	r, err := a.ask(ctx, vendorhttp.Reads, "poll", o.poll, nil, a.scopeOf(ref))
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -357,12 +357,12 @@ func (f finder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Repor
 		err := mediagate.Errorf(mediagate.KindTransient, "jobs of operation %q cannot be found", ref.Operation)
 		return mediagate.Report{}, err
 	}
-	r, err := f.a.ask(ctx, vendorhttp.Reads, "find", o.find, nil, f.a.about(ref))
+	r, err := f.a.ask(ctx, vendorhttp.Reads, "find", o.find, nil, f.a.scopeOf(ref))
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	if o.found.answer != nil {
-		jobs := r.all(o.found.answer)
+	if o.lookup.answer != nil {
+		jobs := r.all(o.lookup.answer)
 		if len(jobs) == 0 {
 			return mediagate.Report{}, vendorhttp.Strange("the answer does not say whether there is such a job")
 		}
@@ -370,7 +370,7 @@ func (f finder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Repor
 			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor has no such job")
 		}
 	}
-	if string(r.text(o.found.task)) != ref.ExternalID {
+	if string(r.text(o.lookup.task)) != ref.ExternalID {
 		return mediagate.Report{}, vendorhttp.Strange("the answer is about another job")
 	}
 	if ref.JobID = jobID(r.text(o.job)); ref.JobID == "" {
@@ -394,6 +394,6 @@ func (c canceller) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	case ref.JobID == "":
 		return errNoJob
 	}
-	_, err = c.a.ask(ctx, vendorhttp.Stops, "cancel", o.cancel, nil, c.a.about(ref))
+	_, err = c.a.ask(ctx, vendorhttp.Stops, "cancel", o.cancel, nil, c.a.scopeOf(ref))
 	return err
 }

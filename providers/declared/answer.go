@@ -40,7 +40,7 @@ func (r *reader) first(e *expression) any {
 
 func (r *reader) text(e *expression) vendorhttp.Text { return textOf(r.first(e)) }
 
-func (r *reader) holds(e *expression) bool {
+func (r *reader) isTrue(e *expression) bool {
 	v := r.first(e)
 	return v != nil && v != false
 }
@@ -61,10 +61,10 @@ func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*
 	}
 	good := r.scope.code == ""
 	if c.ok != nil {
-		good = r.holds(c.ok)
+		good = r.isTrue(c.ok)
 	}
 	said.Done = good && answer.Status < http.StatusMultipleChoices
-	r.failed = said.Own && r.holds(c.failed)
+	r.failed = said.Own && r.isTrue(c.failed)
 	// The answer to a successful cancel may be empty.
 	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0
 	return r, said
@@ -76,15 +76,15 @@ func (t errorTable) find(r *reader, code *expression) row {
 	r.scope.code = ""
 	for _, output := range r.all(code) {
 		text := string(textOf(output))
-		if text != "" && slices.ContainsFunc(t.rows, func(r row) bool { return slices.Contains(r.codes, fold(text)) }) {
+		if text != "" && slices.ContainsFunc(t.rows, func(r row) bool { return slices.Contains(r.codes, normalize(text)) }) {
 			r.scope.code = text
 			break
 		}
 		r.scope.code = cmp.Or(r.scope.code, text)
 	}
 	for _, one := range t.rows {
-		if (len(one.codes) == 0 || slices.Contains(one.codes, fold(r.scope.code))) &&
-			(len(one.statuses) == 0 || slices.Contains(one.statuses, r.scope.status)) && (one.when == nil || r.holds(one.when)) {
+		if (len(one.codes) == 0 || slices.Contains(one.codes, normalize(r.scope.code))) &&
+			(len(one.statuses) == 0 || slices.Contains(one.statuses, r.scope.status)) && (one.when == nil || r.isTrue(one.when)) {
 			return one
 		}
 	}
@@ -138,7 +138,7 @@ func (a *adapter) failure(o *operation, r *reader, moderated bool) *mediagate.Ou
 	f := vendorhttp.FailureOf(row.meaning)
 	f.Message = cmp.Or(row.message, f.Message)
 	text := string(r.text(cmp.Or(o.failed.text, table.text)))
-	if fold(text) != fold(r.scope.code) && text != "" {
+	if normalize(text) != normalize(r.scope.code) && text != "" {
 		return a.http.Failed(f, text)
 	}
 	out := a.http.Failed(f, "")

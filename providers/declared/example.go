@@ -45,11 +45,11 @@ func readExample(v value, vendor *Vendor) Example {
 	x := Example{at: v, operation: f["operation"].text()}
 	x.task = f["task"].object("status", "progress", "error", "kind", "files", "songs", "seconds", "charge")
 	if vendor.operations[x.operation] == nil && f["operation"].isSet() {
-		f["operation"].wrong("there is no operation %s", x.operation)
+		f["operation"].addFault("there is no operation %s", x.operation)
 	}
 	x.job = mediagate.Job{
 		TaskID: exampleTask, ExternalID: exampleTask, Operation: x.operation, Upstream: f["model"].text(),
-		Params: []byte(canonical(f["request"].document())), Source: readSource(f["source"]),
+		Params: []byte(canonicalJSON(f["request"].document())), Source: readSource(f["source"]),
 	}
 	if f["callback"].flag() {
 		x.job.CallbackURL = exampleCallback
@@ -59,7 +59,7 @@ func readExample(v value, vendor *Vendor) Example {
 		answer := c["answer"].object("status", "body")
 		one := exampleCall{method: c["method"].text(), path: c["path"].text(), status: http.StatusOK}
 		if c["body"].isSet() {
-			one.body = canonical(c["body"].document())
+			one.body = canonicalJSON(c["body"].document())
 		}
 		if answer["status"].isSet() {
 			one.status = min(max(answer["status"].number(), 200), 599)
@@ -68,7 +68,7 @@ func readExample(v value, vendor *Vendor) Example {
 		if text, isText := document.(string); isText { // not JSON, such as the error page of a proxy
 			one.answer = text
 		} else if answer["body"].isSet() {
-			one.answer = canonical(document)
+			one.answer = canonicalJSON(document)
 		}
 		x.calls = append(x.calls, one)
 	}
@@ -90,8 +90,8 @@ func readSource(v value) *mediagate.Source {
 	}
 }
 
-// canonical returns the JSON text of a document. Equal documents have equal texts.
-func canonical(document any) string {
+// canonicalJSON returns the JSON text of a document. Equal documents have equal texts.
+func canonicalJSON(document any) string {
 	text, err := json.Marshal(document)
 	if err != nil {
 		return ""
@@ -111,7 +111,7 @@ func (v *Vendor) Test(ctx context.Context) error {
 }
 
 func (v *Vendor) test(ctx context.Context, x Example) {
-	vendor := &played{calls: x.calls, pipe: make(chan net.Conn), closed: make(chan struct{})}
+	vendor := &scriptedVendor{calls: x.calls, pipe: make(chan net.Conn), closed: make(chan struct{})}
 	//nolint:gosec // its one client is the adapter
 	server := &http.Server{Handler: vendor, ErrorLog: log.New(io.Discard, "", 0)}
 	var serving sync.WaitGroup
@@ -120,31 +120,31 @@ func (v *Vendor) test(ctx context.Context, x Example) {
 		_ = server.Close()
 		serving.Wait()
 	}()
-	got, err := v.play(ctx, x, vendor)
+	got, err := v.run(ctx, x, vendor)
 	if err != nil {
-		x.at.wrong("%s", err)
+		x.at.addFault("%s", err)
 		return
 	}
 	for _, text := range vendor.wrong {
-		x.at.wrong("%s", text)
+		x.at.addFault("%s", text)
 	}
 	if n := len(vendor.calls) - vendor.made; n > 0 && len(vendor.wrong) == 0 {
 		why := ""
 		if failure, failed := got["error"]; failed {
-			why = ": the task failed with " + canonical(failure)
+			why = ": the task failed with " + canonicalJSON(failure)
 		}
-		x.at.wrong("calls: %d of %d were not made%s", n, len(vendor.calls), why)
+		x.at.addFault("calls: %d of %d were not made%s", n, len(vendor.calls), why)
 	}
 	for name, want := range x.task {
-		if made, wanted := canonical(got[name]), canonical(want.document()); want.isSet() && made != wanted {
+		if made, wanted := canonicalJSON(got[name]), canonicalJSON(want.document()); want.isSet() && made != wanted {
 			want.r, want.path = x.at.r, x.at.path+".task."+name
-			want.wrong("is %s, want %s", made, wanted)
+			want.addFault("is %s, want %s", made, wanted)
 		}
 	}
 }
 
-// play submits the job of an example, polls it as often as there are answers, and returns the task.
-func (v *Vendor) play(ctx context.Context, x Example, vendor *played) (map[string]any, error) {
+// run submits the job of an example, polls it as often as there are answers, and returns the task.
+func (v *Vendor) run(ctx context.Context, x Example, vendor *scriptedVendor) (map[string]any, error) {
 	credentials := map[string]string{}
 	for _, c := range v.credentials {
 		credentials[c.name] = "example"
@@ -159,7 +159,7 @@ func (v *Vendor) play(ctx context.Context, x Example, vendor *played) (map[strin
 		defer c.Close()
 	}
 	if _, err := v.write(x.job, nil); err != nil {
-		return shown(mediagate.Report{}, err), explained(v, x.job, err)
+		return taskView(mediagate.Report{}, err), fileFault(v, x.job, err)
 	}
 	submission, err := a.Submit(ctx, x.job)
 	report := mediagate.Report{State: mediagate.JobQueued, Percent: -1}
@@ -170,12 +170,12 @@ func (v *Vendor) play(ctx context.Context, x Example, vendor *played) (map[strin
 			err = nil // poll again
 		}
 	}
-	return shown(report, err), nil
+	return taskView(report, err), nil
 }
 
-// explained returns the reason why a request cannot be written if the file is at fault. It returns
+// fileFault returns the reason why a request cannot be written if the file is at fault. It returns
 // nil if the request is.
-func explained(v *Vendor, job mediagate.Job, err error) error {
+func fileFault(v *Vendor, job mediagate.Job, err error) error {
 	if failed, ok := errors.AsType[*programError](err); ok {
 		return fmt.Errorf("operations.%s: the request cannot be written: %w", job.Operation, failed.cause)
 	}
@@ -185,9 +185,9 @@ func explained(v *Vendor, job mediagate.Job, err error) error {
 	return nil
 }
 
-// shown returns the task as its client sees it, as far as the vendor's answers decide it. If an
+// taskView returns the task as its client sees it, as far as the vendor's answers decide it. If an
 // error does not end the task, it adds the kind of the error.
-func shown(report mediagate.Report, err error) map[string]any {
+func taskView(report mediagate.Report, err error) map[string]any {
 	task := map[string]any{"status": string(mediagate.StatusProcessing)}
 	fail := func(code, message string) {
 		task["status"], task["error"] = string(mediagate.StatusFailed), map[string]any{"code": code, "message": message}
@@ -248,9 +248,10 @@ func shown(report mediagate.Report, err error) map[string]any {
 	return task
 }
 
-// played plays the vendor of an example. It compares each call with the call that the example
-// expects, and sends the example's answer. It is its own listener, and its connections are pipes.
-type played struct {
+// scriptedVendor plays the vendor of an example. It compares each call with the call that the
+// example expects, and sends the example's answer. It is its own listener, and its connections are
+// pipes.
+type scriptedVendor struct {
 	calls  []exampleCall
 	made   int
 	wrong  []string
@@ -258,7 +259,7 @@ type played struct {
 	closed chan struct{}
 }
 
-func (p *played) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (p *scriptedVendor) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case p.pipe <- theirs:
@@ -269,7 +270,7 @@ func (p *played) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // Accept returns the vendor's end of the next connection.
-func (p *played) Accept() (net.Conn, error) {
+func (p *scriptedVendor) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.pipe:
 		return c, nil
@@ -279,16 +280,16 @@ func (p *played) Accept() (net.Conn, error) {
 }
 
 // Close ends Accept.
-func (p *played) Close() error {
+func (p *scriptedVendor) Close() error {
 	close(p.closed)
 	return nil
 }
 
 // Addr returns a placeholder.
-func (p *played) Addr() net.Addr { return &net.UnixAddr{Name: "example", Net: "pipe"} }
+func (p *scriptedVendor) Addr() net.Addr { return &net.UnixAddr{Name: "example", Net: "pipe"} }
 
 // ServeHTTP compares a call with the example's next call and answers it.
-func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *scriptedVendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil || p.made >= len(p.calls) {
 		p.wrong = append(p.wrong, fmt.Sprintf("calls: the vendor gets one more, %s %s", r.Method, r.URL.RequestURI()))
@@ -299,7 +300,7 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.made++
 	body := string(text)
 	if document, err := decode(text); err == nil {
-		body = canonical(document)
+		body = canonicalJSON(document)
 	}
 	if got, wanted := r.Method+" "+r.URL.RequestURI(), want.method+" "+want.path; got != wanted {
 		p.wrong = append(p.wrong, fmt.Sprintf("calls[%d]: is %s, want %s", p.made-1, got, wanted))

@@ -15,7 +15,7 @@ import (
 // plain returns a file without faults, for a vendor named v.
 func plain(t *testing.T) string {
 	t.Helper()
-	text, err := declared.Start("v")
+	text, err := declared.NewFile("v")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func faults(text string) []string {
 }
 
 // The file that `vendors new` writes has no faults, and its example passes.
-func TestStart(t *testing.T) {
+func TestNewFile(t *testing.T) {
 	t.Parallel()
 	v, err := declared.Read("v.yaml", []byte(plain(t)), nil)
 	if err != nil {
@@ -42,8 +42,8 @@ func TestStart(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"", "V", "1a", "a/b", "..", "a b", strings.Repeat("a", 42)} {
-		if _, err := declared.Start(name); err == nil {
-			t.Errorf("Start accepts the name %q", name)
+		if _, err := declared.NewFile(name); err == nil {
+			t.Errorf("NewFile accepts the name %q", name)
 		}
 	}
 }

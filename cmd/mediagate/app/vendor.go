@@ -94,7 +94,7 @@ func (v *validator) checkVendorFields(vendors all.Vendors, models *catalog.Catal
 	for _, file := range vendors.Added() {
 		for _, field := range file.Fields() {
 			has := known[field.Name] || slices.Contains(baseFields, field.Name)
-			v.check(has, field.Where, "no model has a field %s", field.Name)
+			v.check(has, field.Position, "no model has a field %s", field.Name)
 		}
 	}
 }
