@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -42,9 +43,8 @@ func (v *Vendor) Adapter() providers.Adapter {
 	}
 }
 
-// open returns the provider of a channel. The provider implements Finder and Canceller only if an
-// operation of the vendor does.
-func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
+// connect returns the adapter of a channel.
+func (v *Vendor) connect(ch mediagate.Channel, opt providers.Options) (*adapter, error) {
 	check := vendorhttp.Check(ch)
 	var names []string
 	header, secrets := http.Header{}, []mediagate.Secret{}
@@ -59,8 +59,16 @@ func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Pr
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	a := &adapter{
-		v, vendorhttp.New(vendorhttp.Config{BaseURL: base, Header: header, Secrets: secrets}, opt), ch.Options,
+	client := vendorhttp.New(vendorhttp.Config{BaseURL: base, Header: header, Secrets: secrets}, opt)
+	return &adapter{vendor: v, http: client, options: ch.Options, explain: func(string, ...any) {}}, nil
+}
+
+// open returns the provider of a channel. The provider implements Finder and Canceller only if an
+// operation of the vendor does.
+func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
+	a, err := v.connect(ch, opt)
+	if err != nil {
+		return nil, err
 	}
 	var finds, stops bool
 	for _, o := range v.operations {
@@ -93,6 +101,7 @@ type adapter struct {
 	vendor  *Vendor
 	http    *vendorhttp.Client
 	options map[string]string
+	explain func(format string, args ...any) // tells an example what the file did not find in an answer
 }
 
 // Close closes idle connections.
@@ -191,11 +200,23 @@ func (o *operation) check(params map[string]any, s scope) error {
 			}
 		}
 	}
-	for _, r := range o.refusals {
+	for i, r := range o.refusals {
 		outputs, err := r.when.run(params, s)
-		if err != nil || len(outputs) != 1 || outputs[0] != false && outputs[0] != nil {
-			return mediagate.Invalid(r.field, "%s", r.message)
+		if err == nil && len(outputs) == 1 && (outputs[0] == false || outputs[0] == nil) {
+			continue
 		}
+		refused := mediagate.Invalid(r.field, "%s", r.message)
+		if failed, ok := errors.AsType[*programError](err); ok {
+			err = &programError{fmt.Errorf("refuse[%d].when: %w", i, failed.cause)}
+		} else if err == nil && len(outputs) != 1 {
+			gave := "no output"
+			if len(outputs) > 1 {
+				gave = "several outputs"
+			}
+			err = &programError{fmt.Errorf("refuse[%d].when gave %s", i, gave)}
+		}
+		refused.Err = err
+		return refused
 	}
 	return nil
 }
@@ -250,13 +271,16 @@ func (a *adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	found, said := a.vendor.read("submit", r.operation.submit, answer, r.scope)
+	found, said := a.read("submit", r.operation.submit, answer, r.scope)
 	ref := mediagate.JobRef{
 		JobID: jobID(found.text(r.operation.id)), ExternalID: job.ExternalID, Operation: job.Operation, State: r.scope.kept,
 	}
 	if found.err != nil {
 		err := mediagate.Errorf(mediagate.KindAmbiguous, "the vendor's answer cannot be read: %w", errBounds)
 		return mediagate.Submission{}, err
+	}
+	if said.Done && ref.JobID == "" {
+		a.explain("submit.id: the answer to the submit has no id")
 	}
 	said.Done = said.Done && ref.JobID != ""
 	if err := a.http.ErrorOf(vendorhttp.Submits, answer, said); err != nil {
@@ -301,7 +325,7 @@ func (a *adapter) ask(
 	if err != nil {
 		return nil, err
 	}
-	r, said := a.vendor.read(name, c, answer, s)
+	r, said := a.read(name, c, answer, s)
 	if r.failed {
 		return r, r.err
 	}

@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -29,6 +30,8 @@ type Example struct {
 	at        value
 	operation string
 	job       mediagate.Job
+	find      bool // the answer to the submit counts as lost, and the next call is find
+	cancel    bool // the next call is cancel
 	calls     []exampleCall
 	task      map[string]value
 }
@@ -41,11 +44,17 @@ type exampleCall struct {
 }
 
 func readExample(v value, vendor *Vendor) Example {
-	f := v.object("!operation", "model", "!request", "callback", "source", "!calls", "!task")
-	x := Example{at: v, operation: f["operation"].text()}
+	f := v.object("!operation", "model", "!request", "callback", "source", "find", "cancel", "!calls", "!task")
+	x := Example{at: v, operation: f["operation"].text(), find: f["find"].flag(), cancel: f["cancel"].flag()}
 	x.task = f["task"].object("status", "progress", "error", "kind", "files", "songs", "seconds", "charge")
-	if vendor.operations[x.operation] == nil && f["operation"].isSet() {
+	switch o := vendor.operations[x.operation]; {
+	case o == nil && f["operation"].isSet():
 		f["operation"].addFault("there is no operation %s", x.operation)
+	case o == nil:
+	case x.find && !o.about.Find:
+		f["find"].addFault("operation %s has no find", x.operation)
+	case x.cancel && !o.about.Cancel:
+		f["cancel"].addFault("operation %s has no cancel", x.operation)
 	}
 	x.job = mediagate.Job{
 		TaskID: exampleTask, ExternalID: exampleTask, Operation: x.operation, Upstream: f["model"].text(),
@@ -120,13 +129,26 @@ func (v *Vendor) test(ctx context.Context, x Example) {
 		_ = server.Close()
 		serving.Wait()
 	}()
-	got, err := v.run(ctx, x, vendor)
+	faults := len(x.at.r.faults)
+	var reasons []string
+	got, err := v.run(ctx, x, vendor, func(format string, args ...any) {
+		if reason := fmt.Sprintf(format, args...); !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	})
+	defer func() {
+		for _, reason := range reasons {
+			if len(x.at.r.faults) > faults {
+				x.at.addFault("%s", reason)
+			}
+		}
+	}()
+	for _, text := range vendor.wrong {
+		x.at.addFault("%s", text)
+	}
 	if err != nil {
 		x.at.addFault("%s", err)
 		return
-	}
-	for _, text := range vendor.wrong {
-		x.at.addFault("%s", text)
 	}
 	if n := len(vendor.calls) - vendor.made; n > 0 && len(vendor.wrong) == 0 {
 		why := ""
@@ -143,31 +165,50 @@ func (v *Vendor) test(ctx context.Context, x Example) {
 	}
 }
 
-// run submits the job of an example, polls it as often as there are answers, and returns the task.
-func (v *Vendor) run(ctx context.Context, x Example, vendor *scriptedVendor) (map[string]any, error) {
+// run submits the job of an example, looks it up or cancels it if the example says so, polls it as
+// often as there are answers, and returns the task. It calls explain with what the file did not find
+// in the answers.
+func (v *Vendor) run(
+	ctx context.Context, x Example, vendor *scriptedVendor, explain func(format string, args ...any),
+) (map[string]any, error) {
 	credentials := map[string]string{}
 	for _, c := range v.credentials {
 		credentials[c.name] = "example"
 	}
-	a, err := v.open(mediagate.Channel{
+	a, err := v.connect(mediagate.Channel{
 		Name: "example", Provider: v.Name, BaseURL: "http://vendor.example", Credentials: mediagate.Secrets(credentials),
 	}, providers.Options{Dial: vendor.dial})
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := a.(providers.Closer); ok {
-		defer c.Close()
-	}
+	defer a.Close()
+	a.explain = explain
 	if _, err := v.write(x.job, nil); err != nil {
 		return taskView(mediagate.Report{}, err), fileFault(v, x.job, err)
 	}
 	submission, err := a.Submit(ctx, x.job)
-	report := mediagate.Report{State: mediagate.JobQueued, Percent: -1}
-	left := func() bool { return vendor.made < len(x.calls) }
+	report := mediagate.Report{State: mediagate.JobQueued, Percent: -1, Ref: submission.Ref}
+	call := "find"
+	if x.find && (err == nil || mediagate.Is(err, mediagate.KindAmbiguous)) {
+		if report.Ref, err = (finder{a}).Ref(x.job); err == nil {
+			report, err = finder{a}.Find(ctx, report.Ref)
+		}
+	}
+	if x.cancel && err == nil {
+		call, err = "cancel", canceller{a}.Cancel(ctx, report.Ref)
+	}
+	if e, ok := errors.AsType[*mediagate.Error](err); ok && e.Kind == mediagate.KindTransient {
+		return nil, fmt.Errorf("%s: %s", call, e.Message)
+	}
+	ref, left := report.Ref, func() bool { return vendor.made < len(x.calls) }
 	for made := -1; err == nil && (report.Outcome == nil || report.Incomplete) && left() && vendor.made > made; {
 		made = vendor.made
-		if report, err = a.Poll(ctx, submission.Ref); mediagate.Is(err, mediagate.KindTransient) && left() {
-			err = nil // poll again
+		report, err = a.Poll(ctx, ref)
+		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.Kind == mediagate.KindTransient {
+			explain("poll: %s", e.Message)
+			if left() {
+				err = nil // poll again
+			}
 		}
 	}
 	return taskView(report, err), nil

@@ -114,6 +114,7 @@ type errorTable struct {
 // row is the meaning of an error. It matches an error that has one of the codes and one of the
 // statuses, if the expression when is true.
 type row struct {
+	path     string   // of the row in the file
 	codes    []string // normalized; empty: any
 	statuses []int    // empty: any
 	when     *expression
@@ -293,6 +294,9 @@ func readOperation(v value) *operation {
 	if r["charge"].isSet() != r["unit"].isSet() {
 		f["result"].addFault("charge and unit go together")
 	}
+	if r["unit"].isSet() && mediagate.ChargedBy("0", o.result.unit) == nil {
+		r["unit"].addFault("%q is no unit: a letter, then letters, digits, spaces, _ and -, 32 at most", o.result.unit)
+	}
 	if r["failed"].isSet() && !r["path"].isSet() {
 		r["failed"].addFault("is for a result with a call of its own; poll has one, too")
 	}
@@ -373,8 +377,11 @@ func readErrors(v value) errorTable {
 	for _, item := range f["kinds"].items() {
 		r := item.object("code", "status", "when", "!kind", "wait", "failure", "message")
 		kind := r["kind"].word(slices.Sorted(maps.Keys(kinds))...)
+		if r["wait"].isSet() && kind != "throttled" && kind != "capacity" {
+			r["wait"].addFault("is for the kinds throttled and capacity only")
+		}
 		one := row{
-			when: r["when"].expression(), message: r["message"].text(), sure: kind == "no_job",
+			path: item.path, when: r["when"].expression(), message: r["message"].text(), sure: kind == "no_job",
 			meaning: vendorhttp.Meaning{Kind: kinds[kind], Retry: r["wait"].duration(), Code: r["failure"].word(failures()...)},
 		}
 		for _, code := range r["code"].texts() {

@@ -24,6 +24,19 @@ func NewFile(name string) (string, error) {
 	return strings.Replace(newFile, "name: example", "name: "+name, 1), nil
 }
 
+// BuiltinText returns the text of a built-in file.
+func BuiltinText(name string) (string, error) {
+	text, err := vendors.ReadFile("vendors/" + name + ".yaml")
+	if err == nil {
+		return string(text), nil
+	}
+	var names []string
+	for _, v := range Builtin() {
+		names = append(names, v.Name)
+	}
+	return "", fmt.Errorf("no built-in file has the name %q; known: %s", name, strings.Join(names, ", "))
+}
+
 // Builtin returns the vendors whose files are part of the program. It panics if a file has a fault;
 // a test finds such a fault first.
 func Builtin() []*Vendor {

@@ -1,6 +1,7 @@
 package declared
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -10,7 +11,11 @@ import (
 // that certainly belong to the program's input. Parts after a pipe or within a function may have
 // another input, so it skips them.
 func members(q *gojq.Query) (names []string) {
-	r := memberCollector{func(name string) { names = append(names, name) }}
+	r := memberCollector{func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}}
 	walk(q, r.enter, nil)
 	return names
 }

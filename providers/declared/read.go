@@ -77,7 +77,11 @@ func (r *reading) document(text []byte) value {
 	switch {
 	case errors.As(err, &syntax):
 		at := syntax.GetToken().Position
-		r.addFault(at.Line, at.Column, "%s", syntax.GetMessage())
+		text := syntax.GetMessage()
+		if strings.Contains(text, "mapping value is not allowed") {
+			text += "; put an expression with a colon and a space in single quotes"
+		}
+		r.addFault(at.Line, at.Column, "%s", text)
 	case err != nil:
 		r.addFault(1, 1, "%s", err)
 	case len(file.Docs) != 1 || file.Docs[0].Body == nil:
