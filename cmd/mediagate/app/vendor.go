@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 
 	"github.com/mediagate/mediagate/api"
@@ -18,8 +19,10 @@ func (r *reader) vendors(c *Config) {
 	if c.VendorDir == "" || !r.known("vendor_dir") {
 		return
 	}
-	var err error
-	if c.vendors, err = all.Load(c.VendorDir, c.allowsHost); err == nil {
+	_, err := os.ReadDir(c.VendorDir)
+	if err != nil {
+		err = problem{"vendor_dir", err.Error()}
+	} else if c.vendors, err = all.Load(c.VendorDir, c.allowsHost); err == nil {
 		return
 	}
 	for _, path := range []string{"channels", "catalog_dir"} {
