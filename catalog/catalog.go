@@ -75,12 +75,13 @@ func Load(dir string, options ...Option) (*Catalog, error) {
 	files := l.read(embedded)
 	if dir != "" {
 		for id, over := range l.read(os.DirFS(dir)) {
+			over.added = true
 			base, known := files[id]
 			if !known {
 				files[id] = over
 				continue
 			}
-			files[id] = namedFile{modelFile: overlayModel(base.modelFile, over.modelFile), name: over.name}
+			files[id] = namedFile{modelFile: overlayModel(base.modelFile, over.modelFile), name: over.name, added: true}
 		}
 	}
 	c := l.compile(files)
@@ -92,10 +93,11 @@ func Load(dir string, options ...Option) (*Catalog, error) {
 	return c, nil
 }
 
-// namedFile is a model file with its name, for messages.
+// namedFile is a model file with its name, for messages, and its origin.
 type namedFile struct {
 	modelFile
-	name string
+	name  string
+	added bool // from catalog_dir
 }
 
 func (l *loader) report(name, format string, args ...any) {

@@ -23,6 +23,7 @@ type Model struct {
 	Created     time.Time // a day
 	Ends        time.Time // the last day on which the vendor serves it; zero: no end is known
 	Replacement string    // another model to use instead; empty: none
+	Added       bool      // its file, or a change of it, is in catalog_dir
 	Uncataloged bool      // no file describes the model
 
 	operations []*Operation
@@ -65,7 +66,7 @@ func (c compiler) model(f namedFile, id string) (*Model, []string) {
 	facts, known := f.Type.Facts()
 	m := &Model{
 		ID: id, Canonical: f.ID, Aliases: f.Aliases, Type: f.Type, Category: facts.Category, Tags: f.Tags,
-		Description: f.Description,
+		Description: f.Description, Added: f.added,
 	}
 	var problems []string
 	if strings.TrimSpace(id) != id || id == "" {

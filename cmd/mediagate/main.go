@@ -33,6 +33,12 @@ import (
 // version is set by the build.
 var version = "dev"
 
+// vendorUsage lists the commands that read files of vendors.
+const vendorUsage = `  vendors test FILE…  run the examples of files that declare vendors, without network
+  vendors new NAME    write NAME.yaml, the start of such a file
+  vendors show NAME   print a built-in file
+`
+
 const usage = `mediagate: a gateway to vendors of generated video, images, music and speech.
 
 Usage: mediagate COMMAND [flags]
@@ -52,9 +58,7 @@ Usage: mediagate COMMAND [flags]
   replay ID|FILE      replay the history of a task's run, or one saved from
                       Temporal's UI, against this build: what the run decided
                       step by step, and where this build would differ
-  vendors test FILE…  run the examples of files that declare vendors, without network
-  vendors new NAME    write NAME.yaml, the start of such a file
-
+` + vendorUsage + `
 for operators, over HTTP (name the gateway with MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or a standalone's folder with -data):
 `
 
@@ -119,6 +123,9 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp) && command == "replay":
 		_, _ = fmt.Fprintln(stdout, "usage: "+replay.Usage)
 		return exitDone
+	case errors.Is(err, flag.ErrHelp) && command == "vendors":
+		_, _ = fmt.Fprint(stdout, "usage: mediagate vendors …\n\n", vendorUsage, "  vendors list        list the vendors of a gateway (-h has the flags)\n")
+		return exitDone
 	case errors.Is(err, errDiffers):
 		return exitFailed
 	case errors.Is(err, flag.ErrHelp):
@@ -159,7 +166,7 @@ func completion(args []string, stdout io.Writer) error {
 func commands() []string {
 	return append(
 		operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp",
-		"migrate", "replay", "run", "vendors new", "vendors test", "version", "worker",
+		"migrate", "replay", "run", "vendors new", "vendors show", "vendors test", "version", "worker",
 	)
 }
 
@@ -253,8 +260,8 @@ func roleOf(command string) app.Role {
 	}
 }
 
-// printConfig prints the settings as parsed, even if some are wrong, and returns the error. It warns
-// of models that end.
+// printConfig prints the settings as parsed, even if some are wrong, and returns the error. If none
+// is wrong, it names the vendors and models that were read. It warns of models that end.
 func printConfig(c app.Config, wrong error, stdout, stderr io.Writer) error {
 	var wrongUse *app.UsageError
 	if errors.Is(wrong, flag.ErrHelp) || errors.As(wrong, &wrongUse) {
@@ -262,7 +269,11 @@ func printConfig(c app.Config, wrong error, stdout, stderr io.Writer) error {
 	}
 	text, err := c.Print()
 	if err == nil {
-		_, err = io.WriteString(stdout, text+c.Limits()+c.Cautions())
+		text += c.Limits() + c.Cautions()
+		if wrong == nil {
+			text += c.Files()
+		}
+		_, err = io.WriteString(stdout, text)
 	}
 	for _, warning := range c.Ending(time.Now()) {
 		_, _ = fmt.Fprintln(stderr, "mediagate: "+warning)
@@ -270,8 +281,8 @@ func printConfig(c app.Config, wrong error, stdout, stderr io.Writer) error {
 	return errors.Join(wrong, err)
 }
 
-// vendorFiles runs the examples of vendor files, or writes a new file. Both need no settings and no
-// network.
+// vendorFiles runs the examples of vendor files, writes a new file, or prints a built-in one. None of
+// these needs settings or a network.
 func vendorFiles(ctx context.Context, args []string, stdout io.Writer) error {
 	switch {
 	case len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
@@ -280,8 +291,15 @@ func vendorFiles(ctx context.Context, args []string, stdout io.Writer) error {
 		return testVendors(ctx, args[1:], stdout)
 	case len(args) == 2 && args[0] == "new":
 		return newVendor(args[1], stdout)
+	case len(args) == 2 && args[0] == "show":
+		text, err := declared.BuiltinText(args[1])
+		if err != nil {
+			return app.WrongUse(err.Error())
+		}
+		_, err = io.WriteString(stdout, text)
+		return err
 	default:
-		return app.WrongUse("vendors test FILE…, vendors new NAME, or vendors list")
+		return app.WrongUse("vendors test FILE…, vendors new NAME, vendors show NAME, or vendors list")
 	}
 }
 
@@ -310,7 +328,7 @@ func newVendor(name string, stdout io.Writer) error {
 	if all.IsGo(name) {
 		return app.WrongUse(name + " is the name of a built-in vendor that a file cannot replace")
 	}
-	text, err := declared.Start(name)
+	text, err := declared.NewFile(name)
 	if err != nil {
 		return app.WrongUse(err.Error())
 	}

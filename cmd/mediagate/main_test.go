@@ -63,10 +63,14 @@ func TestExitCodes(t *testing.T) {
 		"replay nothing":         {[]string{"replay"}, "foo: 1", 2, "", "mediagate replay: name a task"},
 		"replay, same":           {[]string{"replay", "../../workflows/testdata/histories/video.json"}, "foo: 1", 0, "This build decides as the run did.", ""},
 		"replay, wrong settings": {[]string{"replay", "task_1"}, "foo: 1", 1, "", "mediagate: foo: no such setting"},
-		"a vendor's examples":    {[]string{"vendors", "test", "../../providers/declared/vendors/vidu.yaml"}, "foo: 1", 0, "vidu.yaml: ok, 3 examples", ""},
+		"a vendor's examples":    {[]string{"vendors", "test", "../../providers/declared/vendors/vidu.yaml"}, "foo: 1", 0, "vidu.yaml: ok, 4 examples", ""},
 		"no vendor's file":       {[]string{"vendors", "test", "nothing.yaml"}, "foo: 1", 1, "", "mediagate: nothing.yaml:1:1: cannot be read"},
 		"no name for a vendor":   {[]string{"vendors", "new", "../up"}, good, 2, "", `mediagate vendors: "../up" is no name`},
 		"a vendor in Go":         {[]string{"vendors", "new", "kling"}, good, 2, "", "kling is the name of a built-in vendor that a file cannot replace"},
+		"a built-in file":        {[]string{"vendors", "show", "vidu"}, "foo: 1", 0, "\nname: vidu\n", ""},
+		"no built-in file":       {[]string{"vendors", "show", "kling"}, "foo: 1", 2, "", `no built-in file has the name "kling"; known: fal, minimax, musicapi, sunoapi, vidu`},
+		"help of vendors":        {[]string{"vendors", "--help"}, "foo: 1", 0, "usage: mediagate vendors …\n\n  vendors test FILE…", ""},
+		"no folder of vendors":   {[]string{"config"}, good + "vendor_dir: /does/not/exist\n", 1, "currency: USD", "mediagate: vendor_dir: open /does/not/exist: no such file"},
 		"vendors nothing":        {[]string{"vendors"}, good, 2, "", "mediagate vendors: vendors test FILE…"},
 		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|show|create|grant|suspend|resume|usage|statement\n"},
 		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
@@ -143,7 +147,7 @@ func TestVendorsNew(t *testing.T) {
 func TestConfigTestsVendors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	text, err := declared.Start("acme")
+	text, err := declared.NewFile("acme")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +171,9 @@ func TestConfigTestsVendors(t *testing.T) {
 		code := run([]string{"config"}, settings(t, good+channel), &out, &err)
 		if (code == 0) != (test.want == "") || !strings.HasPrefix(err.String(), test.want) {
 			t.Errorf("exit %d, %q, want %q", code, err.String(), test.want)
+		}
+		if strings.HasSuffix(out.String(), "\n# vendor acme: ok, examples: 1\n") != (test.want == "") {
+			t.Errorf("it ends with\n%s", out.String()[max(0, out.Len()-200):])
 		}
 	}
 	write(strings.Replace(text, "https://api.vendor.example.com", "http://127.0.0.1", 1))

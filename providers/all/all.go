@@ -111,7 +111,7 @@ func IsGo(name string) bool {
 }
 
 func nameTaken(file *declared.Vendor) error {
-	return file.Wrong("%s is the name of a built-in vendor that a file cannot replace", file.Name)
+	return file.Fault("%s is the name of a built-in vendor that a file cannot replace", file.Name)
 }
 
 // table returns v, or the built-in vendors if v is the zero value.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -42,9 +43,8 @@ func (v *Vendor) Adapter() providers.Adapter {
 	}
 }
 
-// open returns the provider of a channel. The provider implements Finder and Canceller only if an
-// operation of the vendor does.
-func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
+// connect returns the adapter of a channel.
+func (v *Vendor) connect(ch mediagate.Channel, opt providers.Options) (*adapter, error) {
 	check := vendorhttp.Check(ch)
 	var names []string
 	header, secrets := http.Header{}, []mediagate.Secret{}
@@ -59,8 +59,16 @@ func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Pr
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	a := &adapter{
-		v, vendorhttp.New(vendorhttp.Config{BaseURL: base, Header: header, Secrets: secrets}, opt), ch.Options,
+	client := vendorhttp.New(vendorhttp.Config{BaseURL: base, Header: header, Secrets: secrets}, opt)
+	return &adapter{vendor: v, http: client, options: ch.Options, explain: func(string, ...any) {}}, nil
+}
+
+// open returns the provider of a channel. The provider implements Finder and Canceller only if an
+// operation of the vendor does.
+func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
+	a, err := v.connect(ch, opt)
+	if err != nil {
+		return nil, err
 	}
 	var finds, stops bool
 	for _, o := range v.operations {
@@ -93,6 +101,7 @@ type adapter struct {
 	vendor  *Vendor
 	http    *vendorhttp.Client
 	options map[string]string
+	explain func(format string, args ...any) // tells an example what the file did not find in an answer
 }
 
 // Close closes idle connections.
@@ -152,7 +161,7 @@ func (r *request) write(params map[string]any) (err error) {
 	o := r.operation
 	kept, err := o.keep.run(params, r.scope)
 	if err != nil {
-		return unwritable(err)
+		return writeError(err)
 	}
 	if len(kept) > 0 {
 		r.scope.kept = string(textOf(kept[0]))
@@ -161,12 +170,12 @@ func (r *request) write(params map[string]any) (err error) {
 		return mediagate.Errorf(mediagate.KindInvalid, "what is kept of the request is longer than %d bytes", maxKept)
 	}
 	if r.path, r.body, err = o.submit.write(params, r.scope); err != nil {
-		return unwritable(err)
+		return writeError(err)
 	}
 	return nil
 }
 
-func unwritable(err error) error {
+func writeError(err error) error {
 	return mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
 }
 
@@ -191,11 +200,23 @@ func (o *operation) check(params map[string]any, s scope) error {
 			}
 		}
 	}
-	for _, r := range o.refusals {
+	for i, r := range o.refusals {
 		outputs, err := r.when.run(params, s)
-		if err != nil || len(outputs) != 1 || outputs[0] != false && outputs[0] != nil {
-			return mediagate.Invalid(r.field, "%s", r.message)
+		if err == nil && len(outputs) == 1 && (outputs[0] == false || outputs[0] == nil) {
+			continue
 		}
+		refused := mediagate.Invalid(r.field, "%s", r.message)
+		if failed, ok := errors.AsType[*programError](err); ok {
+			err = &programError{fmt.Errorf("refuse[%d].when: %w", i, failed.cause)}
+		} else if err == nil && len(outputs) != 1 {
+			gave := "no output"
+			if len(outputs) > 1 {
+				gave = "several outputs"
+			}
+			err = &programError{fmt.Errorf("refuse[%d].when gave %s", i, gave)}
+		}
+		refused.Err = err
+		return refused
 	}
 	return nil
 }
@@ -250,13 +271,16 @@ func (a *adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	found, said := a.vendor.read("submit", r.operation.submit, answer, r.scope)
+	found, said := a.read("submit", r.operation.submit, answer, r.scope)
 	ref := mediagate.JobRef{
 		JobID: jobID(found.text(r.operation.id)), ExternalID: job.ExternalID, Operation: job.Operation, State: r.scope.kept,
 	}
 	if found.err != nil {
 		err := mediagate.Errorf(mediagate.KindAmbiguous, "the vendor's answer cannot be read: %w", errBounds)
 		return mediagate.Submission{}, err
+	}
+	if said.Done && ref.JobID == "" {
+		a.explain("submit.id: the answer to the submit has no id")
 	}
 	said.Done = said.Done && ref.JobID != ""
 	if err := a.http.ErrorOf(vendorhttp.Submits, answer, said); err != nil {
@@ -284,7 +308,7 @@ func (a *adapter) operation(ref mediagate.JobRef) (*operation, error) {
 	return o, nil
 }
 
-func (a *adapter) about(ref mediagate.JobRef) scope {
+func (a *adapter) scopeOf(ref mediagate.JobRef) scope {
 	return scope{job: ref.JobID, task: ref.ExternalID, kept: ref.State, options: a.options}
 }
 
@@ -301,7 +325,7 @@ func (a *adapter) ask(
 	if err != nil {
 		return nil, err
 	}
-	r, said := a.vendor.read(name, c, answer, s)
+	r, said := a.read(name, c, answer, s)
 	if r.failed {
 		return r, r.err
 	}
@@ -319,7 +343,7 @@ func (a *adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	r, err := a.ask(ctx, vendorhttp.Reads, "poll", o.poll, nil, a.about(ref))
+	r, err := a.ask(ctx, vendorhttp.Reads, "poll", o.poll, nil, a.scopeOf(ref))
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -357,12 +381,12 @@ func (f finder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Repor
 		err := mediagate.Errorf(mediagate.KindTransient, "jobs of operation %q cannot be found", ref.Operation)
 		return mediagate.Report{}, err
 	}
-	r, err := f.a.ask(ctx, vendorhttp.Reads, "find", o.find, nil, f.a.about(ref))
+	r, err := f.a.ask(ctx, vendorhttp.Reads, "find", o.find, nil, f.a.scopeOf(ref))
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	if o.found.answer != nil {
-		jobs := r.all(o.found.answer)
+	if o.lookup.answer != nil {
+		jobs := r.all(o.lookup.answer)
 		if len(jobs) == 0 {
 			return mediagate.Report{}, vendorhttp.Strange("the answer does not say whether there is such a job")
 		}
@@ -370,7 +394,7 @@ func (f finder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Repor
 			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor has no such job")
 		}
 	}
-	if string(r.text(o.found.task)) != ref.ExternalID {
+	if string(r.text(o.lookup.task)) != ref.ExternalID {
 		return mediagate.Report{}, vendorhttp.Strange("the answer is about another job")
 	}
 	if ref.JobID = jobID(r.text(o.job)); ref.JobID == "" {
@@ -394,6 +418,6 @@ func (c canceller) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	case ref.JobID == "":
 		return errNoJob
 	}
-	_, err = c.a.ask(ctx, vendorhttp.Stops, "cancel", o.cancel, nil, c.a.about(ref))
+	_, err = c.a.ask(ctx, vendorhttp.Stops, "cancel", o.cancel, nil, c.a.scopeOf(ref))
 	return err
 }

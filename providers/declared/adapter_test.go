@@ -1,6 +1,8 @@
 package declared_test
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -206,6 +208,43 @@ func TestDiscreetExpressions(t *testing.T) {
 	}
 }
 
+// A wrong lookup fails its example.
+func TestExamplesOfLookups(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("testdata/vendors/drawings.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ old, text, want string }{
+		"as it is":     {},
+		"another path": {"path: /drawings?reference={$task}", "path: /drawing?reference={$task}", "calls[1]: is GET /drawing?reference=task_example, want GET /drawings?reference=task_example"},
+		"another id":   {"task: .reference", "task: .id", "examples[2]: find: the answer is about another job"},
+		"absence":      {"answer: .found | arrays | .[0]", "answer: .found | arrays | .[]", "examples[3]: find: the answer does not say whether there is such a job"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, err := declared.Read("drawings.yaml", []byte(strings.Replace(string(file), tt.old, tt.text, 1)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.Test(t.Context()); tt.want == "" && err != nil || tt.want != "" && !strings.Contains(fmt.Sprint(err), tt.want) {
+				t.Errorf("the error is %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// A request passes if a refusal's expression gives false or null.
+func TestRequestsThatPass(t *testing.T) {
+	t.Parallel()
+	for when, refused := range map[string]bool{"false": false, "null": false, "true": true, "empty": true, `error("x")`: true, ".duration": true} {
+		refuse := "    refuse: [{field: duration, when: '" + when + "', message: duration is bad}]\n    submit:"
+		if err := changed(t, "    submit:", refuse).Supports(film, nil); mediagate.Is(err, mediagate.KindInvalid) != refused {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+}
+
 // The error of a failed example says where and how the example differs.
 func TestExamplesThatFail(t *testing.T) {
 	t.Parallel()
@@ -216,6 +255,16 @@ func TestExamplesThatFail(t *testing.T) {
 		"another file":    {"7.mp4\", type: video/mp4}]\n", "8.mp4\", type: video/mp4}]\n", `examples[0].task.files: is [{"type":"video/mp4","url":"https://cdn.example.com/7.mp4"}], want [{"type":"video/mp4","url":"https://cdn.example.com/8.mp4"}]`},
 		"another end":     {"status: completed", "status: failed", `examples[0].task.status: is "completed", want "failed"`},
 		"a call too many": {"status: working, percent: 40", "status: finished, videos: [{url: \"https://cdn.example.com/7.mp4\", type: video/mp4}]", "calls: 1 of 3 were not made"},
+		"a word":          {"done: [finished]", "done: [ready]", "v.yaml:50:5: examples[0]: poll.words: finished is in no list of words"},
+		"no word":         {"status: .status", "status: .state", "examples[0]: poll.status: finds no word in the answer"},
+		"no id":           {"id: .id #", "id: .no #", "examples[0]: submit.id: the answer to the submit has no id"},
+		"another job":     {"job: .id #", "job: .videos #", "examples[0]: poll: the answer names no job"},
+		"a role":          {".videos[] | {url, type}", "'.videos[] | {url, type, role: \"still\"}'", "examples[0]: result.files: still is no role; known: cover, wav, film, grid, stem"},
+		"no link":         {"{url, type}", "{type}", "examples[0]: result.files: a file has no link as its url"},
+		"a 5xx":           {"answer: {status: 201, body: {id: job-7}}", "answer: {status: 503, body: {error: {code: no_credit}}}", "examples[0]: errors.kinds[2]: does not count: an answer of HTTP 503 proves nothing"},
+		"a page":          {"answer: {status: 201, body: {id: job-7}}", "answer: {status: 429, body: slow}", "examples[0]: errors.kinds[4]: does not count: the answer is no JSON object"},
+		"a refusal":       {"    submit:", "    refuse: [{field: duration, when: .duration | numbers | select(. > 5), message: m}]\n    submit:", "operations.video: the request cannot be written: refuse[0].when gave no output"},
+		"a cancel":        {"model: film-1\n", "model: film-1\n    cancel: true\n", "examples[0]: calls[1]: is POST /jobs/job-7/cancel, want GET /jobs/job-7"},
 		"a fault of jq":   {".duration}\"", ".duration + \\\"a\\\"}\"", "operations.video: the request cannot be written: cannot add: number (5) and string (\"a\")"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,13 +40,13 @@ func (r *reader) first(e *expression) any {
 
 func (r *reader) text(e *expression) vendorhttp.Text { return textOf(r.first(e)) }
 
-func (r *reader) holds(e *expression) bool {
+func (r *reader) isTrue(e *expression) bool {
 	v := r.first(e)
 	return v != nil && v != false
 }
 
 // read reads the answer to a call: what it proves for vendorhttp, and a reader for the rest.
-func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Said) {
+func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Said) {
 	document, err := decode(answer.Body)
 	members, isObject := document.(map[string]any)
 	s.call, s.status, s.headers = name, answer.Status, map[string]any{}
@@ -54,19 +54,26 @@ func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*
 		s.headers[strings.ToLower(name)] = answer.Header.Get(name)
 	}
 	r := &reader{document: members, scope: s}
-	row := v.errors.find(r, v.errors.code)
+	table := a.vendor.errors
+	row := table.find(r, table.code)
 	said := vendorhttp.Said{
 		Own: isObject && err == nil, Meaning: row.meaning, Sure: row.sure,
-		Code: r.scope.code, Text: string(r.text(v.errors.text)), RequestID: string(r.text(v.errors.request)),
+		Code: r.scope.code, Text: string(r.text(table.text)), RequestID: string(r.text(table.request)),
 	}
 	good := r.scope.code == ""
 	if c.ok != nil {
-		good = r.holds(c.ok)
+		good = r.isTrue(c.ok)
 	}
 	said.Done = good && answer.Status < http.StatusMultipleChoices
-	r.failed = said.Own && r.holds(c.failed)
+	r.failed = said.Own && r.isTrue(c.failed)
 	// The answer to a successful cancel may be empty.
 	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0
+	switch known := row.meaning.Kind != mediagate.KindInternal; {
+	case known && answer.Status >= http.StatusInternalServerError:
+		a.explain("%s: does not count: an answer of HTTP %d proves nothing", row.path, answer.Status)
+	case known && !said.Own:
+		a.explain("%s: does not count: the answer is no JSON object", row.path)
+	}
 	return r, said
 }
 
@@ -76,15 +83,15 @@ func (t errorTable) find(r *reader, code *expression) row {
 	r.scope.code = ""
 	for _, output := range r.all(code) {
 		text := string(textOf(output))
-		if text != "" && slices.ContainsFunc(t.rows, func(r row) bool { return slices.Contains(r.codes, fold(text)) }) {
+		if text != "" && slices.ContainsFunc(t.rows, func(r row) bool { return slices.Contains(r.codes, normalize(text)) }) {
 			r.scope.code = text
 			break
 		}
 		r.scope.code = cmp.Or(r.scope.code, text)
 	}
 	for _, one := range t.rows {
-		if (len(one.codes) == 0 || slices.Contains(one.codes, fold(r.scope.code))) &&
-			(len(one.statuses) == 0 || slices.Contains(one.statuses, r.scope.status)) && (one.when == nil || r.holds(one.when)) {
+		if (len(one.codes) == 0 || slices.Contains(one.codes, normalize(r.scope.code))) &&
+			(len(one.statuses) == 0 || slices.Contains(one.statuses, r.scope.status)) && (one.when == nil || r.isTrue(one.when)) {
 			return one
 		}
 	}
@@ -100,6 +107,12 @@ func (a *adapter) report(
 	moderated := slices.Contains(o.moderated, report.Word)
 	if told := string(r.text(o.state)); told != "" {
 		report.State, moderated = cmp.Or(states[told], mediagate.JobUnknown), told == "moderated"
+		report.Word = cmp.Or(report.Word, told)
+	}
+	if report.State == mediagate.JobUnknown && report.Word == "" {
+		a.explain("poll.status: finds no word in the answer")
+	} else if report.State == mediagate.JobUnknown {
+		a.explain("poll.words: %s is in no list of words", report.Word)
 	}
 	if n, err := strconv.ParseFloat(string(r.text(o.progress)), 64); err == nil && n >= 0 {
 		report.Percent = int(min(n, 99))
@@ -138,7 +151,7 @@ func (a *adapter) failure(o *operation, r *reader, moderated bool) *mediagate.Ou
 	f := vendorhttp.FailureOf(row.meaning)
 	f.Message = cmp.Or(row.message, f.Message)
 	text := string(r.text(cmp.Or(o.failed.text, table.text)))
-	if fold(text) != fold(r.scope.code) && text != "" {
+	if normalize(text) != normalize(r.scope.code) && text != "" {
 		return a.http.Failed(f, text)
 	}
 	out := a.http.Failed(f, "")
@@ -176,6 +189,11 @@ func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediag
 	count := map[mediagate.Role]int{}
 	for _, file := range r.all(o.result.files) {
 		media, ok := mediaOf(file, count)
+		if media.URL == "" {
+			a.explain("result.files: a file has no link as its url")
+		} else if !ok {
+			a.explain("result.files: %s is no role; known: %s", media.Role, roleNames())
+		}
 		if whole = whole && ok; ok {
 			out.Media = append(out.Media, media)
 		}
@@ -202,6 +220,15 @@ func mediaOf(v any, count map[mediagate.Role]int) (mediagate.Media, bool) {
 // roles are the roles that a file of a result may have.
 var roles = []mediagate.Role{
 	mediagate.RoleMain, mediagate.RoleCover, mediagate.RoleWAV, mediagate.RoleFilm, mediagate.RoleGrid, mediagate.RoleStem,
+}
+
+// roleNames lists the roles for messages.
+func roleNames() string {
+	var names []string
+	for _, role := range roles[1:] { // the first one has no name
+		names = append(names, string(role))
+	}
+	return strings.Join(names, ", ")
 }
 
 // clipOf reads a song of a result.

@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -29,6 +30,8 @@ type Example struct {
 	at        value
 	operation string
 	job       mediagate.Job
+	find      bool // the answer to the submit counts as lost, and the next call is find
+	cancel    bool // the next call is cancel
 	calls     []exampleCall
 	task      map[string]value
 }
@@ -41,15 +44,21 @@ type exampleCall struct {
 }
 
 func readExample(v value, vendor *Vendor) Example {
-	f := v.object("!operation", "model", "!request", "callback", "source", "!calls", "!task")
-	x := Example{at: v, operation: f["operation"].text()}
+	f := v.object("!operation", "model", "!request", "callback", "source", "find", "cancel", "!calls", "!task")
+	x := Example{at: v, operation: f["operation"].text(), find: f["find"].flag(), cancel: f["cancel"].flag()}
 	x.task = f["task"].object("status", "progress", "error", "kind", "files", "songs", "seconds", "charge")
-	if vendor.operations[x.operation] == nil && f["operation"].isSet() {
-		f["operation"].wrong("there is no operation %s", x.operation)
+	switch o := vendor.operations[x.operation]; {
+	case o == nil && f["operation"].isSet():
+		f["operation"].addFault("there is no operation %s", x.operation)
+	case o == nil:
+	case x.find && !o.about.Find:
+		f["find"].addFault("operation %s has no find", x.operation)
+	case x.cancel && !o.about.Cancel:
+		f["cancel"].addFault("operation %s has no cancel", x.operation)
 	}
 	x.job = mediagate.Job{
 		TaskID: exampleTask, ExternalID: exampleTask, Operation: x.operation, Upstream: f["model"].text(),
-		Params: []byte(canonical(f["request"].document())), Source: readSource(f["source"]),
+		Params: []byte(canonicalJSON(f["request"].document())), Source: readSource(f["source"]),
 	}
 	if f["callback"].flag() {
 		x.job.CallbackURL = exampleCallback
@@ -59,7 +68,7 @@ func readExample(v value, vendor *Vendor) Example {
 		answer := c["answer"].object("status", "body")
 		one := exampleCall{method: c["method"].text(), path: c["path"].text(), status: http.StatusOK}
 		if c["body"].isSet() {
-			one.body = canonical(c["body"].document())
+			one.body = canonicalJSON(c["body"].document())
 		}
 		if answer["status"].isSet() {
 			one.status = min(max(answer["status"].number(), 200), 599)
@@ -68,7 +77,7 @@ func readExample(v value, vendor *Vendor) Example {
 		if text, isText := document.(string); isText { // not JSON, such as the error page of a proxy
 			one.answer = text
 		} else if answer["body"].isSet() {
-			one.answer = canonical(document)
+			one.answer = canonicalJSON(document)
 		}
 		x.calls = append(x.calls, one)
 	}
@@ -90,8 +99,8 @@ func readSource(v value) *mediagate.Source {
 	}
 }
 
-// canonical returns the JSON text of a document. Equal documents have equal texts.
-func canonical(document any) string {
+// canonicalJSON returns the JSON text of a document. Equal documents have equal texts.
+func canonicalJSON(document any) string {
 	text, err := json.Marshal(document)
 	if err != nil {
 		return ""
@@ -111,7 +120,7 @@ func (v *Vendor) Test(ctx context.Context) error {
 }
 
 func (v *Vendor) test(ctx context.Context, x Example) {
-	vendor := &played{calls: x.calls, pipe: make(chan net.Conn), closed: make(chan struct{})}
+	vendor := &scriptedVendor{calls: x.calls, pipe: make(chan net.Conn), closed: make(chan struct{})}
 	//nolint:gosec // its one client is the adapter
 	server := &http.Server{Handler: vendor, ErrorLog: log.New(io.Discard, "", 0)}
 	var serving sync.WaitGroup
@@ -120,62 +129,94 @@ func (v *Vendor) test(ctx context.Context, x Example) {
 		_ = server.Close()
 		serving.Wait()
 	}()
-	got, err := v.play(ctx, x, vendor)
-	if err != nil {
-		x.at.wrong("%s", err)
-		return
-	}
+	faults := len(x.at.r.faults)
+	var reasons []string
+	got, err := v.run(ctx, x, vendor, func(format string, args ...any) {
+		if reason := fmt.Sprintf(format, args...); !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	})
+	defer func() {
+		for _, reason := range reasons {
+			if len(x.at.r.faults) > faults {
+				x.at.addFault("%s", reason)
+			}
+		}
+	}()
 	for _, text := range vendor.wrong {
-		x.at.wrong("%s", text)
+		x.at.addFault("%s", text)
+	}
+	if err != nil {
+		x.at.addFault("%s", err)
+		return
 	}
 	if n := len(vendor.calls) - vendor.made; n > 0 && len(vendor.wrong) == 0 {
 		why := ""
 		if failure, failed := got["error"]; failed {
-			why = ": the task failed with " + canonical(failure)
+			why = ": the task failed with " + canonicalJSON(failure)
 		}
-		x.at.wrong("calls: %d of %d were not made%s", n, len(vendor.calls), why)
+		x.at.addFault("calls: %d of %d were not made%s", n, len(vendor.calls), why)
 	}
 	for name, want := range x.task {
-		if made, wanted := canonical(got[name]), canonical(want.document()); want.isSet() && made != wanted {
+		if made, wanted := canonicalJSON(got[name]), canonicalJSON(want.document()); want.isSet() && made != wanted {
 			want.r, want.path = x.at.r, x.at.path+".task."+name
-			want.wrong("is %s, want %s", made, wanted)
+			want.addFault("is %s, want %s", made, wanted)
 		}
 	}
 }
 
-// play submits the job of an example, polls it as often as there are answers, and returns the task.
-func (v *Vendor) play(ctx context.Context, x Example, vendor *played) (map[string]any, error) {
+// run submits the job of an example, looks it up or cancels it if the example says so, polls it as
+// often as there are answers, and returns the task. It calls explain with what the file did not find
+// in the answers.
+func (v *Vendor) run(
+	ctx context.Context, x Example, vendor *scriptedVendor, explain func(format string, args ...any),
+) (map[string]any, error) {
 	credentials := map[string]string{}
 	for _, c := range v.credentials {
 		credentials[c.name] = "example"
 	}
-	a, err := v.open(mediagate.Channel{
+	a, err := v.connect(mediagate.Channel{
 		Name: "example", Provider: v.Name, BaseURL: "http://vendor.example", Credentials: mediagate.Secrets(credentials),
 	}, providers.Options{Dial: vendor.dial})
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := a.(providers.Closer); ok {
-		defer c.Close()
-	}
+	defer a.Close()
+	a.explain = explain
 	if _, err := v.write(x.job, nil); err != nil {
-		return shown(mediagate.Report{}, err), explained(v, x.job, err)
+		return taskView(mediagate.Report{}, err), fileFault(v, x.job, err)
 	}
 	submission, err := a.Submit(ctx, x.job)
-	report := mediagate.Report{State: mediagate.JobQueued, Percent: -1}
-	left := func() bool { return vendor.made < len(x.calls) }
-	for made := -1; err == nil && (report.Outcome == nil || report.Incomplete) && left() && vendor.made > made; {
-		made = vendor.made
-		if report, err = a.Poll(ctx, submission.Ref); mediagate.Is(err, mediagate.KindTransient) && left() {
-			err = nil // poll again
+	report := mediagate.Report{State: mediagate.JobQueued, Percent: -1, Ref: submission.Ref}
+	call := "find"
+	if x.find && (err == nil || mediagate.Is(err, mediagate.KindAmbiguous)) {
+		if report.Ref, err = (finder{a}).Ref(x.job); err == nil {
+			report, err = finder{a}.Find(ctx, report.Ref)
 		}
 	}
-	return shown(report, err), nil
+	if x.cancel && err == nil {
+		call, err = "cancel", canceller{a}.Cancel(ctx, report.Ref)
+	}
+	if e, ok := errors.AsType[*mediagate.Error](err); ok && e.Kind == mediagate.KindTransient {
+		return nil, fmt.Errorf("%s: %s", call, e.Message)
+	}
+	ref, left := report.Ref, func() bool { return vendor.made < len(x.calls) }
+	for made := -1; err == nil && (report.Outcome == nil || report.Incomplete) && left() && vendor.made > made; {
+		made = vendor.made
+		report, err = a.Poll(ctx, ref)
+		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.Kind == mediagate.KindTransient {
+			explain("poll: %s", e.Message)
+			if left() {
+				err = nil // poll again
+			}
+		}
+	}
+	return taskView(report, err), nil
 }
 
-// explained returns the reason why a request cannot be written if the file is at fault. It returns
+// fileFault returns the reason why a request cannot be written if the file is at fault. It returns
 // nil if the request is.
-func explained(v *Vendor, job mediagate.Job, err error) error {
+func fileFault(v *Vendor, job mediagate.Job, err error) error {
 	if failed, ok := errors.AsType[*programError](err); ok {
 		return fmt.Errorf("operations.%s: the request cannot be written: %w", job.Operation, failed.cause)
 	}
@@ -185,9 +226,9 @@ func explained(v *Vendor, job mediagate.Job, err error) error {
 	return nil
 }
 
-// shown returns the task as its client sees it, as far as the vendor's answers decide it. If an
+// taskView returns the task as its client sees it, as far as the vendor's answers decide it. If an
 // error does not end the task, it adds the kind of the error.
-func shown(report mediagate.Report, err error) map[string]any {
+func taskView(report mediagate.Report, err error) map[string]any {
 	task := map[string]any{"status": string(mediagate.StatusProcessing)}
 	fail := func(code, message string) {
 		task["status"], task["error"] = string(mediagate.StatusFailed), map[string]any{"code": code, "message": message}
@@ -248,9 +289,10 @@ func shown(report mediagate.Report, err error) map[string]any {
 	return task
 }
 
-// played plays the vendor of an example. It compares each call with the call that the example
-// expects, and sends the example's answer. It is its own listener, and its connections are pipes.
-type played struct {
+// scriptedVendor plays the vendor of an example. It compares each call with the call that the
+// example expects, and sends the example's answer. It is its own listener, and its connections are
+// pipes.
+type scriptedVendor struct {
 	calls  []exampleCall
 	made   int
 	wrong  []string
@@ -258,7 +300,7 @@ type played struct {
 	closed chan struct{}
 }
 
-func (p *played) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (p *scriptedVendor) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case p.pipe <- theirs:
@@ -269,7 +311,7 @@ func (p *played) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // Accept returns the vendor's end of the next connection.
-func (p *played) Accept() (net.Conn, error) {
+func (p *scriptedVendor) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.pipe:
 		return c, nil
@@ -279,16 +321,16 @@ func (p *played) Accept() (net.Conn, error) {
 }
 
 // Close ends Accept.
-func (p *played) Close() error {
+func (p *scriptedVendor) Close() error {
 	close(p.closed)
 	return nil
 }
 
 // Addr returns a placeholder.
-func (p *played) Addr() net.Addr { return &net.UnixAddr{Name: "example", Net: "pipe"} }
+func (p *scriptedVendor) Addr() net.Addr { return &net.UnixAddr{Name: "example", Net: "pipe"} }
 
 // ServeHTTP compares a call with the example's next call and answers it.
-func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *scriptedVendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil || p.made >= len(p.calls) {
 		p.wrong = append(p.wrong, fmt.Sprintf("calls: the vendor gets one more, %s %s", r.Method, r.URL.RequestURI()))
@@ -299,7 +341,7 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.made++
 	body := string(text)
 	if document, err := decode(text); err == nil {
-		body = canonical(document)
+		body = canonicalJSON(document)
 	}
 	if got, wanted := r.Method+" "+r.URL.RequestURI(), want.method+" "+want.path; got != wanted {
 		p.wrong = append(p.wrong, fmt.Sprintf("calls[%d]: is %s, want %s", p.made-1, got, wanted))

@@ -33,7 +33,7 @@ type Vendor struct {
 }
 
 // Field is a field of the request that an operation takes, and its position in the file.
-type Field struct{ Name, Where string }
+type Field struct{ Name, Position string }
 
 // Fields returns the fields of all operations.
 func (v *Vendor) Fields() (list []Field) {
@@ -63,11 +63,11 @@ type operation struct {
 	progress  *expression
 	states    map[string]mediagate.JobState
 	moderated []string // those words of failed jobs that mean moderation
-	failed    stated
+	failed    errorPaths
 	result    result
 	cancel    step
 	find      step
-	found     found
+	lookup    lookup
 }
 
 // step describes a call. The zero value is no call.
@@ -99,22 +99,23 @@ type result struct {
 	unit                          string
 }
 
-// found reads the answer to a lookup by our own id.
-type found struct{ answer, task *expression }
+// lookup reads the answer to a lookup by our own id.
+type lookup struct{ answer, task *expression }
 
-// stated says where an answer states an error.
-type stated struct{ code, text, request *expression }
+// errorPaths says where an answer states an error.
+type errorPaths struct{ code, text, request *expression }
 
 // errorTable says what errors mean.
 type errorTable struct {
-	stated
+	errorPaths
 	rows []row
 }
 
 // row is the meaning of an error. It matches an error that has one of the codes and one of the
 // statuses, if the expression when is true.
 type row struct {
-	codes    []string // folded; empty: any
+	path     string   // of the row in the file
+	codes    []string // normalized; empty: any
 	statuses []int    // empty: any
 	when     *expression
 	meaning  vendorhttp.Meaning
@@ -136,9 +137,9 @@ var states = map[string]mediagate.JobState{
 	"failed": mediagate.JobFailed, "moderated": mediagate.JobFailed,
 }
 
-// fold makes words equal that differ only by case and separators, such as TaskNotFound and
+// normalize makes words equal that differ only by case and separators, such as TaskNotFound and
 // task_not_found.
-func fold(word string) string {
+func normalize(word string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(word))
 }
 
@@ -162,15 +163,15 @@ func Read(file string, text []byte, allow Allow) (*Vendor, error) {
 	}
 	v.line, v.column = f["name"].position()
 	if name := f["name"]; name.isSet() && !fileName.MatchString(v.Name) {
-		name.wrong("%q must be a letter from a to z, then letters, digits and -, 41 at most", v.Name)
+		name.addFault("%q must be a letter from a to z, then letters, digits and -, 41 at most", v.Name)
 	} else if base := file[strings.LastIndex(file, "/")+1:]; name.isSet() && base != v.Name+".yaml" {
-		name.wrong("the file of %s must be named %s.yaml", v.Name, v.Name)
+		name.addFault("the file of %s must be named %s.yaml", v.Name, v.Name)
 	}
 	readBase(f["base_url"], v.base, allow)
 	for _, e := range f["credentials"].entries() {
 		c := readCredential(e)
 		if slices.ContainsFunc(v.credentials, func(other credential) bool { return other.header == c.header }) {
-			e.wrong("the header %s carries another", c.header)
+			e.addFault("the header %s carries another", c.header)
 		}
 		v.credentials = append(v.credentials, c)
 	}
@@ -183,7 +184,7 @@ func Read(file string, text []byte, allow Allow) (*Vendor, error) {
 	}
 	for _, e := range f["operations"].entries() {
 		if !slices.ContainsFunc(v.Examples, func(x Example) bool { return x.operation == e.key }) {
-			e.wrong("no example tries it")
+			e.addFault("no example tries it")
 		}
 	}
 	return v, r.err()
@@ -196,11 +197,11 @@ func readBase(at value, base string, allow Allow) {
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
 		u.Scheme != "https" && u.Scheme != "http" || slices.Contains(strings.Split(u.Path, "/"), "..") {
-		at.wrong("must be an https URL of a host and a path, without user, query or ..")
+		at.addFault("must be an https URL of a host and a path, without user, query or ..")
 		return
 	}
 	if (u.Scheme == "http" || isPrivate(u.Hostname())) && (allow == nil || !allow(u.Hostname())) {
-		at.wrong("plain http and private hosts are possible only where outbound.allow has the host")
+		at.addFault("plain http and private hosts are possible only where outbound.allow has the host")
 	}
 }
 
@@ -224,7 +225,7 @@ func readCredential(e entry) credential {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	good := found && token.MatchString(header) && strings.Count(text, "{}") == 1 && !strings.ContainsFunc(text, odd)
 	if e.isSet() && !good {
-		e.wrong(`must be the header that carries it, with {} in its place, such as "Authorization: Bearer {}"`)
+		e.addFault(`must be the header that carries it, with {} in its place, such as "Authorization: Bearer {}"`)
 	}
 	return credential{e.key, http.CanonicalHeaderKey(header), text}
 }
@@ -246,43 +247,43 @@ func readOperation(v value) *operation {
 		fields = []string{}
 	}
 	if f["fields"].isSet() && len(fields) == 0 && !o.about.Source {
-		f["fields"].wrong("an operation without a source takes fields")
+		f["fields"].addFault("an operation without a source takes fields")
 	}
-	o.known(f["fields"], f["idle"])
+	o.checkFields(f["fields"], f["idle"])
 	for _, e := range f["limits"].entries() {
 		l := e.object("max_length", "min_items", "max_items")
 		o.limits = append(o.limits, limit{e.key, l["max_length"].number(), l["min_items"].number(), l["max_items"].number()})
 		if !slices.Contains(fields, e.key) {
-			e.wrong("the operation takes no field of that name")
+			e.addFault("the operation takes no field of that name")
 		}
 	}
 	for _, item := range f["refuse"].items() {
 		r := item.object("!field", "!when", "!message")
 		when := r["when"].expression()
 		o.refusals = append(o.refusals, refusal{r["field"].text(), r["message"].text(), when})
-		o.asks(r["when"], when)
+		o.checkReads(r["when"], when)
 	}
 	o.keep = f["keep"].expression()
-	o.asks(f["keep"], o.keep)
+	o.checkReads(f["keep"], o.keep)
 
 	submit := f["submit"].object("method", "!path", "!body", "ok", "!id", "timeout")
 	o.submit, o.id = readStep(submit, http.MethodPost), submit["id"].expression()
-	o.asks(submit["body"], o.submit.body)
+	o.checkReads(submit["body"], o.submit.body)
 	if o.submit.path != nil {
-		o.asks(submit["path"], o.submit.path.holes...)
+		o.checkReads(submit["path"], o.submit.path.holes...)
 	}
 	if o.about.Submit = 30 * time.Second; submit["timeout"].isSet() {
 		o.about.Submit = submit["timeout"].duration()
 	}
 	if used := o.submit.body != nil && o.submit.body.uses["$callback"]; o.submit.body != nil && used != o.about.Callback {
-		f["submit"].wrong("body uses $callback where callback is true, and only there")
+		f["submit"].addFault("body uses $callback where callback is true, and only there")
 	}
 
 	poll := f["poll"].object("method", "!path", "body", "ok", "failed", "job", "!status", "!words",
 		"state", "progress", "code", "text")
 	o.poll, o.job = readStep(poll, http.MethodGet), poll["job"].expression()
 	o.status, o.state, o.progress = poll["status"].expression(), poll["state"].expression(), poll["progress"].expression()
-	o.failed = stated{code: poll["code"].expression(), text: poll["text"].expression()}
+	o.failed = errorPaths{code: poll["code"].expression(), text: poll["text"].expression()}
 	o.readWords(poll["words"])
 
 	r := f["result"].object("method", "path", "body", "ok", "failed", "!files", "songs", "seconds", "charge", "unit")
@@ -291,46 +292,49 @@ func readOperation(v value) *operation {
 		r["charge"].expression(), r["unit"].text(),
 	}
 	if r["charge"].isSet() != r["unit"].isSet() {
-		f["result"].wrong("charge and unit go together")
+		f["result"].addFault("charge and unit go together")
+	}
+	if r["unit"].isSet() && mediagate.ChargedBy("0", o.result.unit) == nil {
+		r["unit"].addFault("%q is no unit: a letter, then letters, digits, spaces, _ and -, 32 at most", o.result.unit)
 	}
 	if r["failed"].isSet() && !r["path"].isSet() {
-		r["failed"].wrong("is for a result with a call of its own; poll has one, too")
+		r["failed"].addFault("is for a result with a call of its own; poll has one, too")
 	}
 	o.cancel = readStep(f["cancel"].object("method", "!path", "body", "ok"), http.MethodPost)
 	o.about.Cancel = f["cancel"].isSet()
 	find := f["find"].object("method", "!path", "body", "ok", "answer", "!task")
-	o.find, o.found = readStep(find, http.MethodGet), found{find["answer"].expression(), find["task"].expression()}
+	o.find, o.lookup = readStep(find, http.MethodGet), lookup{find["answer"].expression(), find["task"].expression()}
 	if o.about.Find = f["find"].isSet(); o.about.Find && !poll["job"].isSet() {
-		f["find"].wrong("poll.job must say where the job's id is")
+		f["find"].addFault("poll.job must say where the job's id is")
 	}
 	return o
 }
 
-// known reports fields that are listed twice, and idle fields that the operation lacks.
-func (o *operation) known(fields, idle value) {
+// checkFields reports fields that are listed twice, and idle fields that the operation lacks.
+func (o *operation) checkFields(fields, idle value) {
 	for i, item := range fields.items() {
 		if slices.Contains(o.about.Fields[:i], o.about.Fields[i]) {
-			item.wrong("%s is there twice", o.about.Fields[i])
+			item.addFault("%s is there twice", o.about.Fields[i])
 		}
 		line, column := item.position()
 		o.fields = append(o.fields, Field{o.about.Fields[i], fmt.Sprintf("%s:%d:%d", item.r.file, line, column)})
 	}
 	for _, item := range o.about.Idle {
 		if !slices.Contains(o.about.Fields, item) {
-			idle.wrong("the operation takes no field %s", item)
+			idle.addFault("the operation takes no field %s", item)
 		}
 	}
 }
 
-// asks reports expressions that read a field of the request that the operation lacks.
-func (o *operation) asks(at value, list ...*expression) {
+// checkReads reports expressions that read a field of the request that the operation lacks.
+func (o *operation) checkReads(at value, list ...*expression) {
 	for _, e := range list {
 		if e == nil {
 			continue
 		}
 		for _, name := range e.reads {
 			if isCount := o.about.Base && name == "n"; !isCount && !slices.Contains(o.about.Fields, name) {
-				at.wrong("the operation takes no field %s", name)
+				at.addFault("the operation takes no field %s", name)
 			}
 		}
 	}
@@ -343,7 +347,7 @@ func (o *operation) readWords(v value) {
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		for _, word := range f[name].texts() {
 			if _, twice := o.states[word]; twice {
-				f[name].wrong("the word %q is there twice", word)
+				f[name].addFault("the word %q is there twice", word)
 			}
 			o.states[word] = states[name]
 		}
@@ -362,33 +366,36 @@ func readStep(f map[string]value, method string) step {
 		s.method = http.MethodPost
 	}
 	if s.body != nil && s.method == http.MethodGet {
-		f["body"].wrong("a GET has no body")
+		f["body"].addFault("a GET has no body")
 	}
 	return s
 }
 
 func readErrors(v value) errorTable {
 	f := v.object("code", "text", "request_id", "kinds")
-	t := errorTable{stated: stated{f["code"].expression(), f["text"].expression(), f["request_id"].expression()}}
+	t := errorTable{errorPaths: errorPaths{f["code"].expression(), f["text"].expression(), f["request_id"].expression()}}
 	for _, item := range f["kinds"].items() {
 		r := item.object("code", "status", "when", "!kind", "wait", "failure", "message")
 		kind := r["kind"].word(slices.Sorted(maps.Keys(kinds))...)
+		if r["wait"].isSet() && kind != "throttled" && kind != "capacity" {
+			r["wait"].addFault("is for the kinds throttled and capacity only")
+		}
 		one := row{
-			when: r["when"].expression(), message: r["message"].text(), sure: kind == "no_job",
+			path: item.path, when: r["when"].expression(), message: r["message"].text(), sure: kind == "no_job",
 			meaning: vendorhttp.Meaning{Kind: kinds[kind], Retry: r["wait"].duration(), Code: r["failure"].word(failures()...)},
 		}
 		for _, code := range r["code"].texts() {
-			one.codes = append(one.codes, fold(code))
+			one.codes = append(one.codes, normalize(code))
 		}
 		for _, text := range r["status"].texts() {
 			status, err := strconv.Atoi(text)
 			if err != nil || status < 100 || status > 599 {
-				r["status"].wrong("%q is no HTTP status", text)
+				r["status"].addFault("%q is no HTTP status", text)
 			}
 			one.statuses = append(one.statuses, status)
 		}
 		if one.codes == nil && one.statuses == nil && one.when == nil {
-			item.wrong("needs a code, a status or an expression in when")
+			item.addFault("needs a code, a status or an expression in when")
 		}
 		t.rows = append(t.rows, one)
 	}

@@ -31,17 +31,17 @@ var refused = []string{
 	"setpath", "getpath", "pick", "fromstream", "transpose", "INDEX", "JOIN", "jn", "yn",
 }
 
-// selecting lists the functions that return parts of their input, which may appear where jq
+// selectors lists the functions that return parts of their input, which may appear where jq
 // requires a path, or values without size. All other functions make values.
-var selecting = []string{
+var selectors = []string{
 	"select", "empty", "error", "first", "last", "limit", "skip", "nth", "recurse",
 	"arrays", "objects", "iterables", "booleans", "numbers", "strings", "nulls", "values", "scalars",
 	"not", "length", "type", "has", "any", "all", "startswith", "endswith", "isempty",
 }
 
-// searching maps the functions that take a regular expression to whether they find all matches
+// regexpFuncs maps the functions that take a regular expression to whether they find all matches
 // without the flag g.
-var searching = map[string]bool{
+var regexpFuncs = map[string]bool{
 	"test": false, "match": false, "capture": false, "sub": false,
 	"scan": true, "splits": true, "split": true, "gsub": true,
 }
@@ -54,8 +54,8 @@ var costs = map[string]int{
 	"index": 32, "rindex": 32, "indices": 32, "contains": 1, "inside": 1,
 }
 
-// own maps functions of jq to our replacements.
-var own = map[string]string{"join": "_join", "tostring": "_string", "tojson": "_json"}
+// replacements maps functions of jq to our replacements.
+var replacements = map[string]string{"join": "_join", "tostring": "_string", "tojson": "_json"}
 
 // operators maps operators to the functions that replace them.
 var operators = map[gojq.Operator]string{gojq.OpMul: "_times", gojq.OpSub: "_minus", gojq.OpDiv: "_over"}
@@ -64,7 +64,7 @@ var operators = map[gojq.Operator]string{gojq.OpMul: "_times", gojq.OpSub: "_min
 // instructions.
 const maxPattern = 500
 
-func (g *guard) wrong(format string, args ...any) {
+func (g *guard) addFault(format string, args ...any) {
 	g.faults = append(g.faults, fmt.Sprintf(format, args...))
 }
 
@@ -100,29 +100,29 @@ func (g *guard) enter(part any) bool {
 	switch p := part.(type) {
 	case *gojq.Query:
 		if len(p.Imports) > 0 {
-			g.wrong("import is not possible here")
+			g.addFault("import is not possible here")
 		}
 		if p.Op > gojq.OpModify || p.Op >= gojq.OpAssign && !isPlace(p.Left) {
-			g.wrong("%s: an assignment is to members by their names, with = or |=", p)
+			g.addFault("%s: an assignment is to members by their names, with = or |=", p)
 		}
 	case *gojq.FuncDef:
 		for _, name := range append([]string{p.Name}, p.Args...) {
 			if builtins()[name] {
-				g.wrong("%s is not the file's to define", name)
+				g.addFault("%s is not the file's to define", name)
 			}
-			g.name(name)
+			g.checkName(name)
 		}
 	case *gojq.Func:
-		if g.uses[p.Name] = true; slices.Contains(refused, p.Name) || p.Name == runs {
-			g.wrong("%s is not possible here", p.Name)
+		if g.uses[p.Name] = true; slices.Contains(refused, p.Name) || p.Name == budgetVariable {
+			g.addFault("%s is not possible here", p.Name)
 		} else if strings.HasPrefix(p.Name, "_") {
-			g.wrong("%s is no function", p.Name)
+			g.addFault("%s is no function", p.Name)
 		}
-		g.call(p)
+		g.checkCall(p)
 	case *gojq.Pattern:
-		g.name(p.Name)
+		g.checkName(p.Name)
 	case *gojq.PatternObject:
-		g.name(p.Key)
+		g.checkName(p.Key)
 	case *gojq.ObjectKeyVal:
 		if strings.HasPrefix(p.Key, "$") {
 			g.enter(&gojq.Func{Name: p.Key})
@@ -138,25 +138,25 @@ func (g *guard) enter(part any) bool {
 	return true
 }
 
-// name reports an invalid name for a variable or a function.
-func (g *guard) name(name string) {
+// checkName reports an invalid name for a variable or a function.
+func (g *guard) checkName(name string) {
 	if strings.HasPrefix(name, "$_") || strings.HasPrefix(name, "_") {
-		g.wrong("%s: names that begin with _ are not the file's to give", name)
+		g.addFault("%s: names that begin with _ are not the file's to give", name)
 	}
 }
 
-// call records the cost of a function. Some arguments decide the cost, so call requires them to be
-// literal texts in the file.
-func (g *guard) call(f *gojq.Func) {
+// checkCall records the cost of a function. Some arguments decide the cost, so checkCall requires
+// them to be literal texts in the file.
+func (g *guard) checkCall(f *gojq.Func) {
 	cost := costs[f.Name]
-	all, searches := searching[f.Name]
+	all, searches := regexpFuncs[f.Name]
 	switch searches = searches && (f.Name != "split" || len(f.Args) > 1); {
 	case f.Name == "strftime" && len(f.Args) == 1:
 		if format, ok := literal(f.Args[0]); !ok || strings.ContainsAny(format, "0123456789") {
-			g.wrong("strftime: the format must be a text in quotes, without digits")
+			g.addFault("strftime: the format must be a text in quotes, without digits")
 		}
 	case f.Name == "add" && len(f.Args) > 0:
-		g.wrong("write [f] | add for add(f)")
+		g.addFault("write [f] | add for add(f)")
 	case searches && len(f.Args) > 0:
 		pattern, ok := literal(f.Args[0])
 		var flags string
@@ -168,12 +168,12 @@ func (g *guard) call(f *gojq.Func) {
 		re, err := syntax.Parse(pattern, syntax.Perl)
 		if !ok || len(pattern) > maxPattern || err != nil {
 			const rule = "%s: pattern and flags must be texts in quotes, and the pattern valid and of at most %d bytes"
-			g.wrong(rule, f.Name, maxPattern)
+			g.addFault(rule, f.Name, maxPattern)
 			return
 		}
 		prog, err := syntax.Compile(re.Simplify())
 		if err != nil || len(prog.Inst) > maxPattern {
-			g.wrong("%s: the pattern is too large: it repeats too much", f.Name)
+			g.addFault("%s: the pattern is too large: it repeats too much", f.Name)
 			return
 		}
 		if cost = 64; all || strings.Contains(flags, "g") {
@@ -226,11 +226,11 @@ func (g *guard) leave(part any) {
 		if name, ok := operators[p.Op]; ok {
 			// The arguments are in the order in which jq evaluates operands.
 			*p = gojq.Query{Term: call(name, p.Right, p.Left), FuncDefs: p.FuncDefs}
-			fit(p.Term)
+			addSizeCheck(p.Term)
 		} else if p.Op == gojq.OpAdd || p.Op == gojq.OpMod || p.Op >= gojq.OpAssign {
 			inner := *p
 			*p = gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: &inner}}
-			fit(p.Term)
+			addSizeCheck(p.Term)
 		}
 	case *gojq.Index:
 		if p.Start != nil && !p.IsSlice {
@@ -247,11 +247,11 @@ func (g *guard) leave(part any) {
 		case p.Type == gojq.TermTypeFunc:
 			g.function(p)
 		case p.Type == gojq.TermTypeFormat && p.Str == nil:
-			*p = gojq.Term{Type: gojq.TermTypeQuery, SuffixList: p.SuffixList, Query: before(p, maxOutput, 6)}
-			fit(p)
+			*p = gojq.Term{Type: gojq.TermTypeQuery, SuffixList: p.SuffixList, Query: checkedTerm(p, maxOutput, 6)}
+			addSizeCheck(p)
 		case p.Str != nil && len(p.Str.Queries) > 0,
 			slices.Contains([]gojq.TermType{gojq.TermTypeObject, gojq.TermTypeArray, gojq.TermTypeUnary}, p.Type):
-			fit(p)
+			addSizeCheck(p)
 		}
 	}
 }
@@ -260,17 +260,17 @@ func (g *guard) leave(part any) {
 // bounded one.
 func (g *guard) function(t *gojq.Term) {
 	f := t.Func
-	if !builtins()[f.Name] || slices.Contains(selecting, f.Name) {
+	if !builtins()[f.Name] || slices.Contains(selectors, f.Name) {
 		return
 	}
 	if cost := g.costs[f]; cost > 0 {
 		for i := range f.Args {
-			f.Args[i] = pipe(f.Args[i], taken(maxText, cost))
+			f.Args[i] = pipe(f.Args[i], inputCheck(maxText, cost))
 		}
-		*t = gojq.Term{Type: gojq.TermTypeQuery, SuffixList: t.SuffixList, Query: before(t, maxText, cost)}
+		*t = gojq.Term{Type: gojq.TermTypeQuery, SuffixList: t.SuffixList, Query: checkedTerm(t, maxText, cost)}
 	} else if strings.HasSuffix(f.Name, "_by") && len(f.Args) == 1 {
-		f.Args[0] = pipe(f.Args[0], taken(maxKey, 1))
-	} else if name, ok := own[f.Name]; ok {
+		f.Args[0] = pipe(f.Args[0], inputCheck(maxKey, 1))
+	} else if name, ok := replacements[f.Name]; ok {
 		f.Name = name
 	}
 	check(t, "_made")
@@ -288,26 +288,27 @@ func pipe(q *gojq.Query, into *gojq.Term) *gojq.Query {
 	return &gojq.Query{Left: q, Op: gojq.OpPipe, Right: &gojq.Query{Term: into}}
 }
 
-// taken returns the check of a value that a costly part receives.
-func taken(limit, cost int) *gojq.Term {
-	return call("_takes", &gojq.Query{Term: call(runs)}, number(limit), number(cost))
+// inputCheck returns the check of a value that a costly part receives.
+func inputCheck(limit, cost int) *gojq.Term {
+	return call("_takes", &gojq.Query{Term: call(budgetVariable)}, number(limit), number(cost))
 }
 
-// before returns a term without its suffixes, after a check of its input.
-func before(t *gojq.Term, limit, cost int) *gojq.Query {
+// checkedTerm returns a term without its suffixes, after a check of its input.
+func checkedTerm(t *gojq.Term, limit, cost int) *gojq.Query {
 	inner := *t
 	inner.SuffixList = nil
-	return pipe(&gojq.Query{Term: taken(limit, cost)}, &inner)
+	return pipe(&gojq.Query{Term: inputCheck(limit, cost)}, &inner)
 }
 
-// fit adds the check of size after a term that makes a value from its parts, before its suffixes.
-func fit(t *gojq.Term) { check(t, "_fits") }
+// addSizeCheck adds the check of size after a term that makes a value from its parts, before its
+// suffixes.
+func addSizeCheck(t *gojq.Term) { check(t, "_fits") }
 
 func check(t *gojq.Term, name string) {
 	inner := *t
 	inner.SuffixList = nil
 	*t = gojq.Term{
 		Type: gojq.TermTypeQuery, SuffixList: t.SuffixList,
-		Query: pipe(&gojq.Query{Term: &inner}, call(name, &gojq.Query{Term: call(runs)})),
+		Query: pipe(&gojq.Query{Term: &inner}, call(name, &gojq.Query{Term: call(budgetVariable)})),
 	}
 }

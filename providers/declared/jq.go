@@ -44,13 +44,13 @@ type scope struct {
 	code                  string         // of the error that the answer states
 }
 
-// runs is the variable that holds the budget of the run.
-const runs = "$__run"
+// budgetVariable is the variable that holds the budget of the run.
+const budgetVariable = "$__run"
 
 func variables() []string {
 	return []string{
 		"$model", "$task", "$callback", "$job", "$kept", "$source", "$poll", "$options", "$call", "$status", "$headers",
-		"$code", runs,
+		"$code", budgetVariable,
 	}
 }
 
@@ -95,7 +95,7 @@ func (e *expression) run(input any, s scope) (outputs []any, err error) {
 		return nil, nil
 	}
 	given := size(input) + size(s.poll)
-	if given > noSize {
+	if given > oversize {
 		return nil, errBounds
 	}
 	b := &budget{
@@ -130,7 +130,7 @@ type budget struct {
 	until time.Time
 }
 
-var ended = func() chan struct{} {
+var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
@@ -139,7 +139,7 @@ var ended = func() chan struct{} {
 // Done counts a step. It returns a closed channel if the budget is used up.
 func (b *budget) Done() <-chan struct{} {
 	if b.steps--; b.steps < 0 || b.made < 0 || time.Now().After(b.until) {
-		return ended
+		return closed
 	}
 	return nil
 }
@@ -147,10 +147,10 @@ func (b *budget) Done() <-chan struct{} {
 // Err returns why the context ended.
 func (b *budget) Err() error { return errBounds }
 
-// fits returns the check of a value's size. The check returns the value, or errBounds if it is too
-// large, and charges the budget. For a list or object that the program itself wrote, it charges
+// sizeCheck returns the check of a value's size. The check returns the value, or errBounds if it is
+// too large, and charges the budget. For a list or object that the program itself wrote, it charges
 // only the container, because the contents were charged before.
-func fits(whole bool) func(v any, args []any) any {
+func sizeCheck(whole bool) func(v any, args []any) any {
 	return func(v any, args []any) any {
 		b, _ := args[0].(*budget)
 		n := sizeUpTo(v, b.room)
@@ -167,9 +167,9 @@ func fits(whole bool) func(v any, args []any) any {
 	}
 }
 
-// takes returns the value, or errBounds if it is larger than the limit. It charges the cost for
-// each byte.
-func takes(v any, args []any) any {
+// checkInput returns the value, or errBounds if it is larger than the limit. It charges the cost
+// for each byte.
+func checkInput(v any, args []any) any {
 	b, _ := args[0].(*budget)
 	limit, _ := args[1].(int)
 	cost, _ := args[2].(int)
@@ -181,11 +181,11 @@ func takes(v any, args []any) any {
 	return v
 }
 
-// noSize exceeds the size of any valid value.
-const noSize = 1 << 40
+// oversize exceeds the size of any valid value.
+const oversize = 1 << 40
 
 // size estimates the bytes of a value. A number that is too long makes the size greater than
-// noSize.
+// oversize.
 func size(v any) int { return sizeUpTo(v, 1<<50) }
 
 // sizeUpTo is size, but stops counting above the limit. A value may be small in memory and contain
@@ -197,7 +197,7 @@ func sizeUpTo(v any, limit int) int {
 		n += len(v)
 	case json.Number:
 		if n += len(v); n > maxDigits { // the time to calculate with a number grows with the square of its length
-			n = noSize + 1
+			n = oversize + 1
 		}
 	case *big.Int:
 		n += v.BitLen() * 64 // the time to write a long number grows faster than its length
@@ -252,8 +252,8 @@ func compile(text string) (*expression, int, error) {
 	}
 	query.FuncDefs = append(around.FuncDefs, query.FuncDefs...)
 	code, err := gojq.Compile(query, gojq.WithVariables(variables()),
-		gojq.WithFunction("_fits", 1, 1, fits(false)),
-		gojq.WithFunction("_made", 1, 1, fits(true)), gojq.WithFunction("_takes", 3, 3, takes))
+		gojq.WithFunction("_fits", 1, 1, sizeCheck(false)),
+		gojq.WithFunction("_made", 1, 1, sizeCheck(true)), gojq.WithFunction("_takes", 3, 3, checkInput))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -278,7 +278,7 @@ func (e *expression) encode(b []byte, v any) ([]byte, error) {
 			}
 		}
 		slices.SortFunc(keys, func(a, b string) int { return cmp.Or(at(a)-at(b), strings.Compare(a, b)) })
-		return e.joined(b, "{}", len(keys), func(b []byte, i int) ([]byte, error) {
+		return e.appendJoined(b, "{}", len(keys), func(b []byte, i int) ([]byte, error) {
 			name, err := vendorhttp.Encode(keys[i])
 			if err != nil {
 				return nil, err
@@ -286,7 +286,7 @@ func (e *expression) encode(b []byte, v any) ([]byte, error) {
 			return e.encode(append(append(b, name...), ':'), v[keys[i]])
 		})
 	case []any:
-		return e.joined(b, "[]", len(v), func(b []byte, i int) ([]byte, error) { return e.encode(b, v[i]) })
+		return e.appendJoined(b, "[]", len(v), func(b []byte, i int) ([]byte, error) { return e.encode(b, v[i]) })
 	case *big.Int:
 		return v.Append(b, 10), nil
 	default:
@@ -295,8 +295,8 @@ func (e *expression) encode(b []byte, v any) ([]byte, error) {
 	}
 }
 
-// joined appends the parts of a list or object between its brackets.
-func (e *expression) joined(
+// appendJoined appends the parts of a list or object between its brackets.
+func (e *expression) appendJoined(
 	b []byte, marks string, n int, part func(b []byte, i int) ([]byte, error),
 ) (_ []byte, err error) {
 	b = append(b, marks[0])

@@ -14,14 +14,27 @@ import (
 var vendors embed.FS
 
 //go:embed new.yaml
-var start string
+var newFile string
 
-// Start returns the text of a new file for a vendor with this name.
-func Start(name string) (string, error) {
+// NewFile returns the text of a new file for a vendor with this name.
+func NewFile(name string) (string, error) {
 	if !fileName.MatchString(name) {
 		return "", fmt.Errorf("%q is no name: a letter from a to z, then letters, digits and -, 41 at most", name)
 	}
-	return strings.Replace(start, "name: example", "name: "+name, 1), nil
+	return strings.Replace(newFile, "name: example", "name: "+name, 1), nil
+}
+
+// BuiltinText returns the text of a built-in file.
+func BuiltinText(name string) (string, error) {
+	text, err := vendors.ReadFile("vendors/" + name + ".yaml")
+	if err == nil {
+		return string(text), nil
+	}
+	var names []string
+	for _, v := range Builtin() {
+		names = append(names, v.Name)
+	}
+	return "", fmt.Errorf("no built-in file has the name %q; known: %s", name, strings.Join(names, ", "))
 }
 
 // Builtin returns the vendors whose files are part of the program. It panics if a file has a fault;
@@ -96,7 +109,7 @@ func readFile(files fs.FS, path string) ([]byte, error) {
 	return fs.ReadFile(files, path)
 }
 
-// Wrong returns a fault at the position of the vendor's name.
-func (v *Vendor) Wrong(format string, args ...any) error {
+// Fault returns a fault at the position of the vendor's name.
+func (v *Vendor) Fault(format string, args ...any) error {
 	return fault{v.File, v.line, v.column, "name: " + fmt.Sprintf(format, args...)}
 }

@@ -1,6 +1,7 @@
 package declared
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -10,16 +11,20 @@ import (
 // that certainly belong to the program's input. Parts after a pipe or within a function may have
 // another input, so it skips them.
 func members(q *gojq.Query) (names []string) {
-	r := reads{func(name string) { names = append(names, name) }}
+	r := memberCollector{func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}}
 	walk(q, r.enter, nil)
 	return names
 }
 
-// reads visits the parts of a program whose input is that of the program.
-type reads struct{ add func(name string) }
+// memberCollector visits the parts of a program whose input is that of the program.
+type memberCollector struct{ add func(name string) }
 
 // enter reports whether walk should visit the contents of a part.
-func (r reads) enter(part any) bool {
+func (r memberCollector) enter(part any) bool {
 	within := func(parts ...*gojq.Query) bool {
 		walk(parts, r.enter, nil)
 		return false
@@ -59,7 +64,7 @@ func (r reads) enter(part any) bool {
 }
 
 // name adds a name, which may be a quoted text.
-func (r reads) name(name string, quoted *gojq.String) {
+func (r memberCollector) name(name string, quoted *gojq.String) {
 	if quoted != nil && len(quoted.Queries) == 0 {
 		name = quoted.Str
 	}

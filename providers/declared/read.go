@@ -44,7 +44,7 @@ type reading struct {
 	faults []fault
 }
 
-func (r *reading) wrong(line, column int, format string, args ...any) {
+func (r *reading) addFault(line, column int, format string, args ...any) {
 	r.faults = append(r.faults, fault{r.file, line, column, fmt.Sprintf(format, args...)})
 }
 
@@ -61,15 +61,15 @@ func (r *reading) err() error {
 // document parses a file. It returns a value that is not set if the file is not valid.
 func (r *reading) document(text []byte) value {
 	if len(text) > maxFile {
-		r.wrong(1, 1, "the file is longer than %d bytes", maxFile)
+		r.addFault(1, 1, "the file is longer than %d bytes", maxFile)
 		return value{r: r}
 	}
 	if !utf8.Valid(text) {
-		r.wrong(1, 1, "the file is not in UTF-8")
+		r.addFault(1, 1, "the file is not in UTF-8")
 		return value{r: r}
 	}
 	tokens := lexer.Tokenize(string(text))
-	if !r.plain(tokens) {
+	if !r.checkTokens(tokens) {
 		return value{r: r}
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -77,24 +77,28 @@ func (r *reading) document(text []byte) value {
 	switch {
 	case errors.As(err, &syntax):
 		at := syntax.GetToken().Position
-		r.wrong(at.Line, at.Column, "%s", syntax.GetMessage())
+		text := syntax.GetMessage()
+		if strings.Contains(text, "mapping value is not allowed") {
+			text += "; put an expression with a colon and a space in single quotes"
+		}
+		r.addFault(at.Line, at.Column, "%s", text)
 	case err != nil:
-		r.wrong(1, 1, "%s", err)
+		r.addFault(1, 1, "%s", err)
 	case len(file.Docs) != 1 || file.Docs[0].Body == nil:
-		r.wrong(1, 1, "the file must hold one YAML document")
+		r.addFault(1, 1, "the file must hold one YAML document")
 	default:
 		return value{r: r, node: file.Docs[0].Body}
 	}
 	return value{r: r}
 }
 
-// plain reports aliases, anchors, tags, and nesting that is too deep.
-func (r *reading) plain(tokens token.Tokens) bool {
+// checkTokens reports aliases, anchors, tags, and nesting that is too deep.
+func (r *reading) checkTokens(tokens token.Tokens) bool {
 	found, depth, line, marks := len(r.faults), 0, 0, 0
 	for _, t := range tokens {
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:
-			r.wrong(t.Position.Line, t.Position.Column, "aliases, anchors and tags are not possible here")
+			r.addFault(t.Position.Line, t.Position.Column, "aliases, anchors and tags are not possible here")
 		case token.MappingStartType, token.SequenceStartType:
 			depth++
 		case token.MappingEndType, token.SequenceEndType:
@@ -106,7 +110,7 @@ func (r *reading) plain(tokens token.Tokens) bool {
 		default:
 		}
 		if depth > maxDepth || marks > maxDepth {
-			r.wrong(t.Position.Line, t.Position.Column, "nested too deep")
+			r.addFault(t.Position.Line, t.Position.Column, "nested too deep")
 			break
 		}
 	}
@@ -143,13 +147,13 @@ func isScalar(n ast.Node) bool {
 	return ok && n.Type() != ast.LiteralType
 }
 
-func (v value) wrong(format string, args ...any) {
+func (v value) addFault(format string, args ...any) {
 	line, column := v.position()
 	text := fmt.Sprintf(format, args...)
 	if v.path != "" {
 		text = v.path + ": " + text
 	}
-	v.r.wrong(line, column, "%s", text)
+	v.r.addFault(line, column, "%s", text)
 }
 
 // entry is a member of a mapping.
@@ -170,7 +174,7 @@ func (v value) entries() (list []entry) {
 	case *ast.MappingValueNode:
 		nodes = []*ast.MappingValueNode{n}
 	default:
-		v.wrong("must be a mapping")
+		v.addFault("must be a mapping")
 	}
 	seen := map[string]bool{}
 	for _, n := range nodes {
@@ -178,7 +182,7 @@ func (v value) entries() (list []entry) {
 		path := strings.TrimPrefix(v.path+"."+key, ".")
 		e := entry{key, value{r: v.r, node: n.Value, at: n.Key.GetToken().Position, path: path}}
 		if seen[key] {
-			v.r.wrong(e.at.Line, e.at.Column, "%s: is given twice", e.path)
+			v.r.addFault(e.at.Line, e.at.Column, "%s: is given twice", e.path)
 		}
 		seen[key] = true
 		list = append(list, e)
@@ -193,12 +197,12 @@ func (v value) object(known ...string) map[string]value {
 		known[i] = strings.TrimPrefix(name, "!")
 		members[known[i]] = value{r: v.r, at: v.at, path: strings.TrimPrefix(v.path+"."+known[i], ".")}
 		if known[i] != name && v.isSet() && !slices.ContainsFunc(entries, func(e entry) bool { return e.key == known[i] }) {
-			v.wrong("%s is missing", known[i])
+			v.addFault("%s is missing", known[i])
 		}
 	}
 	for _, e := range entries {
 		if !slices.Contains(known, e.key) {
-			v.r.wrong(e.at.Line, e.at.Column, "%s: is unknown; known: %s", e.path, strings.Join(known, ", "))
+			v.r.addFault(e.at.Line, e.at.Column, "%s: is unknown; known: %s", e.path, strings.Join(known, ", "))
 			continue
 		}
 		members[e.key] = e.value
@@ -213,7 +217,7 @@ func (v value) items() (list []value) {
 	}
 	n, ok := v.node.(*ast.SequenceNode)
 	if !ok {
-		v.wrong("must be a list")
+		v.addFault("must be a list")
 		return nil
 	}
 	for i, item := range n.Values {
@@ -235,7 +239,7 @@ func (v value) text() string {
 	case *ast.IntegerNode, *ast.FloatNode:
 		return n.GetToken().Value
 	default:
-		v.wrong("must be a text")
+		v.addFault("must be a text")
 		return ""
 	}
 }
@@ -256,7 +260,7 @@ func (v value) number() int {
 	var n int
 	if v.isSet() {
 		if err := yaml.NodeToValue(v.node, &n); err != nil || n < 0 {
-			v.wrong("must be a whole number")
+			v.addFault("must be a whole number")
 		}
 	}
 	return max(n, 0)
@@ -268,7 +272,7 @@ func (v value) flag() bool {
 	}
 	n, ok := v.node.(*ast.BoolNode)
 	if !ok {
-		v.wrong("must be true or false")
+		v.addFault("must be true or false")
 		return false
 	}
 	return n.Value
@@ -280,7 +284,7 @@ func (v value) duration() time.Duration {
 	}
 	d, err := time.ParseDuration(v.text())
 	if err != nil || d <= 0 {
-		v.wrong("must be a time such as 30s")
+		v.addFault("must be a time such as 30s")
 	}
 	return d
 }
@@ -289,7 +293,7 @@ func (v value) duration() time.Duration {
 func (v value) word(words ...string) string {
 	text := v.text()
 	if v.isSet() && !slices.Contains(words, text) {
-		v.wrong("%q is unknown; known: %s", text, strings.Join(words, ", "))
+		v.addFault("%q is unknown; known: %s", text, strings.Join(words, ", "))
 	}
 	return text
 }
@@ -301,12 +305,12 @@ func (v value) document() (document any) {
 	}
 	var read any
 	if err := yaml.NodeToValue(v.node, &read); err != nil {
-		v.wrong("cannot be read")
+		v.addFault("cannot be read")
 		return nil
 	}
 	text, err := vendorhttp.Encode(read)
 	if err != nil {
-		v.wrong("cannot be written as JSON")
+		v.addFault("cannot be written as JSON")
 		return nil
 	}
 	document, _ = decode(text)
@@ -329,7 +333,7 @@ func (v value) expression() *expression {
 		line = n.Start.Position.Line + 1 + strings.Count(before, "\n")
 		column = n.Start.Position.Column
 	}
-	v.r.wrong(line, column, "%s: %s", v.path, err)
+	v.r.addFault(line, column, "%s: %s", v.path, err)
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 // plain returns a file without faults, for a vendor named v.
 func plain(t *testing.T) string {
 	t.Helper()
-	text, err := declared.Start("v")
+	text, err := declared.NewFile("v")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func faults(text string) []string {
 }
 
 // The file that `vendors new` writes has no faults, and its example passes.
-func TestStart(t *testing.T) {
+func TestNewFile(t *testing.T) {
 	t.Parallel()
 	v, err := declared.Read("v.yaml", []byte(plain(t)), nil)
 	if err != nil {
@@ -42,8 +42,8 @@ func TestStart(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"", "V", "1a", "a/b", "..", "a b", strings.Repeat("a", 42)} {
-		if _, err := declared.Start(name); err == nil {
-			t.Errorf("Start accepts the name %q", name)
+		if _, err := declared.NewFile(name); err == nil {
+			t.Errorf("NewFile accepts the name %q", name)
 		}
 	}
 }
@@ -75,10 +75,18 @@ operations:
     result:
       files: now
       charge: .cost
+  image:
+    media: image
+    fields: [prompt]
+    submit: {path: /, body: '{a: .promt, b: .promt}', id: .id}
+    poll: {path: /, status: .status, words: {done: ok}}
+    result: {files: .files, charge: .cost, unit: .cost.unit}
 errors:
-  kinds: [{kind: broke}, {status: 42, kind: funds}]
+  kinds: [{kind: broke}, {status: 42, kind: funds}, {code: a, kind: funds, wait: 1s}]
 examples:
   - {operation: film, request: {}, calls: [], task: {}}
+  - {operation: image, find: true, request: {}, calls: [], task: {}}
+  - {operation: image, cancel: true, request: {}, calls: [], task: {}}
 `)
 	want := []string{
 		`v.yaml:1:7: name: "V" must be a letter from a to z, then letters, digits and -, 41 at most`,
@@ -98,10 +106,15 @@ examples:
 		`v.yaml:21:30: operations.video.poll.words.running: the word "new" is there twice`,
 		`v.yaml:22:5: operations.video.result: charge and unit go together`,
 		`v.yaml:23:14: operations.video.result.files: now is not possible here`,
-		`v.yaml:26:12: errors.kinds[0]: needs a code, a status or an expression in when`,
-		`v.yaml:26:18: errors.kinds[0].kind: "broke" is unknown; known: capacity, credentials, forbidden, funds, invalid, moderated, no_job, no_model, throttled, unknown`,
-		`v.yaml:26:35: errors.kinds[1].status: "42" is no HTTP status`,
-		`v.yaml:28:17: examples[0].operation: there is no operation film`,
+		`v.yaml:28:29: operations.image.submit.body: the operation takes no field promt`,
+		`v.yaml:30:50: operations.image.result.unit: ".cost.unit" is no unit: a letter, then letters, digits, spaces, _ and -, 32 at most`,
+		`v.yaml:32:12: errors.kinds[0]: needs a code, a status or an expression in when`,
+		`v.yaml:32:18: errors.kinds[0].kind: "broke" is unknown; known: capacity, credentials, forbidden, funds, invalid, moderated, no_job, no_model, throttled, unknown`,
+		`v.yaml:32:35: errors.kinds[1].status: "42" is no HTTP status`,
+		`v.yaml:32:82: errors.kinds[2].wait: is for the kinds throttled and capacity only`,
+		`v.yaml:34:17: examples[0].operation: there is no operation film`,
+		`v.yaml:35:30: examples[1].find: operation image has no find`,
+		`v.yaml:36:32: examples[2].cancel: operation image has no cancel`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
@@ -158,6 +171,7 @@ func TestHostileFiles(t *testing.T) {
 		"a query":                    {replace(".com/v1", ".com/v1?a=b"), "without user, query or .."},
 		"up from the base":           {replace(".com/v1", ".com/v1/../v2"), "without user, query or .."},
 		"a header of two lines":      {replace("Bearer {}", `Bearer {}\r\nX-Evil: 1`), "must be the header"},
+		"an expression unquoted":     {replace("files: .videos[] | {url, type}", "files: .videos[] | {url: .href}"), "put an expression with a colon and a space in single quotes"},
 		"an alias":                   {func(text string) string { return text + "options: &a [b]\n" }, "aliases, anchors and tags"},
 		"a key twice":                {func(text string) string { return text + "name: w\n" }, "name: is given twice"},
 		"brackets":                   {func(string) string { return strings.Repeat("[", 500_000) }, "nested too deep"},

@@ -28,13 +28,13 @@ func (v value) template() *template {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`{}\#"<>`, r) }
 	if !strings.HasPrefix(plain, "/") || strings.HasPrefix(plain, "//") ||
 		slices.Contains(strings.Split(path, "/"), "..") || strings.ContainsFunc(plain, odd) {
-		v.wrong("must be a path that begins with /, without .., with expressions in braces")
+		v.addFault("must be a path that begins with /, without .., with expressions in braces")
 		return nil
 	}
 	for _, match := range hole.FindAllStringSubmatch(text, -1) {
 		e, _, err := compile(match[1])
 		if err != nil {
-			v.wrong("{%s}: %s", match[1], err)
+			v.addFault("{%s}: %s", match[1], err)
 		}
 		t.holes = append(t.holes, e)
 	}

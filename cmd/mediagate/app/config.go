@@ -194,7 +194,7 @@ type Moderation struct {
 	URL       string        `yaml:"url" secret:"url" help:"of mode endpoint: its whole address, …/v1/moderations"`
 	APIKey    string        `yaml:"api_key" secret:"true" help:"key of the endpoint"`
 	Model     string        `yaml:"model" help:"model that the endpoint is asked for; empty: its own choice"`
-	Timeout   time.Duration `yaml:"timeout" help:"bound of one call to the endpoint, at most 5s"`
+	Timeout   time.Duration `yaml:"timeout" help:"bound of one call to the endpoint, at most 4s"`
 	OnFailure string        `yaml:"on_failure" help:"closed: submits are refused while the endpoint fails; open: they pass"`
 }
 

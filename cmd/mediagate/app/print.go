@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -33,6 +34,48 @@ func (c Config) Limits() string {
 		_, _ = fmt.Fprintf(&b, "# %-18s %10d  %s\n", f.Name, f.Capacity, f.Tenant)
 	}
 	return b.String()
+}
+
+// Files are comments that name the vendors of vendor_dir and the models of catalog_dir, and the
+// channels that serve these models. They are meant for settings without problems.
+func (c Config) Files() string {
+	var b strings.Builder
+	for _, file := range c.vendors.Added() {
+		_, _ = fmt.Fprintf(&b, "# vendor %s: ok, examples: %d\n", file.Name, len(file.Examples))
+	}
+	models, err := loadCatalog(c)
+	if len(err) > 0 {
+		return b.String()
+	}
+	channels := domainChannels(c.Channels, models)
+	for _, m := range models.Models() {
+		if !m.Added || m.ID != m.Canonical {
+			continue
+		}
+		var providers, serving []string
+		for _, o := range m.Operations() {
+			for _, r := range o.Routes() {
+				providers = append(providers, r.Provider)
+				for _, ch := range channels {
+					if ch.Serves(m.ID, r) {
+						serving = append(serving, ch.Name)
+					}
+				}
+			}
+		}
+		if len(serving) > 0 {
+			_, _ = fmt.Fprintf(&b, "# model %s: ok, served by %s\n", m.ID, distinct(serving))
+		} else {
+			_, _ = fmt.Fprintf(&b, "# model %s: no channel serves it; its providers: %s\n", m.ID, distinct(providers))
+		}
+	}
+	return b.String()
+}
+
+// distinct lists the names in alphabetical order.
+func distinct(names []string) string {
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
 }
 
 // Format prints the same as Print for every verb, since the settings may end up in a message or a

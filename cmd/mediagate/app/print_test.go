@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,25 @@ func TestPrintRedacts(t *testing.T) {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not printed:\n%s", part, text)
 		}
+	}
+}
+
+// TestFiles checks that the models of catalog_dir are named with the channels that serve them.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, id := range []string{"alpha-v3", "beta-q3"} {
+		if err := os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := app.Config{CatalogDir: dir, Channels: []app.Channel{
+		{Name: "vidu-b", Provider: "vidu"}, {Name: "vidu-a", Provider: "vidu"}, {Name: "kling-a", Provider: "kling", Models: []string{"alpha-video-o1"}},
+	}}
+	const want = "# model alpha-v3: no channel serves it; its providers: dashscope, kling\n" +
+		"# model beta-q3: ok, served by vidu-a, vidu-b\n"
+	if got := c.Files(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 

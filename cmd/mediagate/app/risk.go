@@ -91,7 +91,16 @@ func (c Config) Cautions() (text string) {
 	}
 	for _, channel := range c.Channels {
 		if channel.Account == "" {
-			text += "# channel " + channel.Name + " has no account: after its key was renewed, a job that the vendor does not show parks its task\n"
+			text += "# channel " + channel.Name + " has no account: after its key was renewed, a job that the vendor does not show parks its task; give the channel an account: a name of yours for the account at the vendor, which stays when the key changes\n"
+		}
+	}
+	if models, _ := loadCatalog(c); models != nil {
+		for _, channel := range c.Channels {
+			for _, id := range channel.Models {
+				if _, known := models.Model(id); !known {
+					text += "# channel " + channel.Name + " names a model that there is not: " + id + "\n"
+				}
+			}
 		}
 	}
 	if c.OIDC.isSet() && c.AdminListen != "" {

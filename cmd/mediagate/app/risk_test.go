@@ -116,13 +116,14 @@ func TestUnboundedChannels(t *testing.T) {
 		{Name: "a", Provider: "kling"},
 		{Name: "b", Provider: "kling", Concurrency: 5, Account: "b"},
 		{Name: "c", Provider: "openai", Account: "c"},
-		{Name: "d", Provider: "vidu", Account: "d"},
+		{Name: "d", Provider: "vidu", Account: "d", Models: []string{"beta-q3", "beta-9"}},
 		{Name: "e", Provider: "nobody", Account: "e"},
 	}}
 	if got := c.Unbounded(); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("unbounded: %v", got)
 	}
-	if text := c.Cautions(); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, "# channel a has no concurrency") || !strings.Contains(text, "\n# channel a has no account") {
+	if text := c.Cautions(); strings.Count(text, "\n") != 3 || !strings.HasPrefix(text, "# channel a has no concurrency") || !strings.Contains(text, "\n# channel a has no account") ||
+		!strings.HasSuffix(text, "\n# channel d names a model that there is not: beta-9\n") {
 		t.Errorf("doubts:\n%s", text)
 	}
 }

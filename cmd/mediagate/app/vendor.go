@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 
 	"github.com/mediagate/mediagate/api"
@@ -18,8 +19,10 @@ func (r *reader) vendors(c *Config) {
 	if c.VendorDir == "" || !r.known("vendor_dir") {
 		return
 	}
-	var err error
-	if c.vendors, err = all.Load(c.VendorDir, c.allowsHost); err == nil {
+	_, err := os.ReadDir(c.VendorDir)
+	if err != nil {
+		err = problem{"vendor_dir", err.Error()}
+	} else if c.vendors, err = all.Load(c.VendorDir, c.allowsHost); err == nil {
 		return
 	}
 	for _, path := range []string{"channels", "catalog_dir"} {
@@ -94,7 +97,7 @@ func (v *validator) checkVendorFields(vendors all.Vendors, models *catalog.Catal
 	for _, file := range vendors.Added() {
 		for _, field := range file.Fields() {
 			has := known[field.Name] || slices.Contains(baseFields, field.Name)
-			v.check(has, field.Where, "no model has a field %s", field.Name)
+			v.check(has, field.Position, "no model has a field %s", field.Name)
 		}
 	}
 }
