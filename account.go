@@ -107,6 +107,7 @@ type Key struct {
 
 	Scopes   []Scope
 	Caps     Caps
+	CapsUsed Caps // what is held and spent in the present day, week and month; nil where there is no cap
 	Rate     *int // submits a minute; nil: no limit, 0: none allowed
 	InFlight *int // tasks in flight; nil: no limit, 0: none allowed
 	Strict   bool // requests with unknown fields are refused, unless the request says otherwise
@@ -132,7 +133,7 @@ func (k Key) Remaining() Micros { return k.Quota - k.Held - k.Spent }
 // them.
 func (k Key) WithLimits(of Key) Key {
 	k.Unlimited, k.Quota, k.Held, k.Spent = of.Unlimited, of.Quota, of.Held, of.Spent
-	k.Caps, k.Rate, k.InFlight = of.Caps, of.Rate, of.InFlight
+	k.Caps, k.CapsUsed, k.Rate, k.InFlight = of.Caps, of.CapsUsed, of.Rate, of.InFlight
 	return k
 }
 

@@ -25,6 +25,7 @@ type apiKey struct {
 	ExpiresAt  *int64            `json:"expires_at"`
 	AllowIPs   []string          `json:"allow_ips"`
 	Caps       keyCaps           `json:"caps"`
+	CapsUsed   keyCaps           `json:"caps_used"`
 	Rate       *int              `json:"rate"`
 	InFlight   *int              `json:"in_flight"`
 	Strict     bool              `json:"strict"`
@@ -54,7 +55,8 @@ func viewKey(k mediagate.Key) apiKey {
 		Group:      orNull(k.Group),
 		ExpiresAt:  unixOrNull(k.ExpiresAt),
 		AllowIPs:   append([]string{}, k.AllowIPs...),
-		Caps:       keyCaps{amountOrNull(k.Caps.Day), amountOrNull(k.Caps.Week), amountOrNull(k.Caps.Month)},
+		Caps:       viewCaps(k.Caps),
+		CapsUsed:   viewCaps(k.CapsUsed),
 		Rate:       k.Rate,
 		InFlight:   k.InFlight,
 		Strict:     k.Strict,
@@ -67,6 +69,10 @@ func viewKey(k mediagate.Key) apiKey {
 		v.Quota = new(k.Quota.String())
 	}
 	return v
+}
+
+func viewCaps(c mediagate.Caps) keyCaps {
+	return keyCaps{amountOrNull(c.Day), amountOrNull(c.Week), amountOrNull(c.Month)}
 }
 
 func amountOrNull(m *mediagate.Micros) *string {

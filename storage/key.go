@@ -93,9 +93,10 @@ func readKeys(db *gorm.DB, conditions string, args ...any) (rows []keyRow, err e
 	return rows, err
 }
 
-// key returns the domain type, with the shared quota. Returns KindInternal if one of the lists
-// cannot be read: a key whose limits are unknown must not be used.
-func (r keyRow) key() (mediagate.Key, error) {
+// keyOf returns the domain type, with the shared quota and what is used of the caps in the present
+// periods. Returns KindInternal if one of the lists cannot be read: a key whose limits are unknown
+// must not be used.
+func (s *Store) keyOf(r keyRow) (mediagate.Key, error) {
 	k := mediagate.Key{
 		ID:          r.ID,
 		AccountID:   r.AccountID,
@@ -111,6 +112,7 @@ func (r keyRow) key() (mediagate.Key, error) {
 		CreatedAt:   r.CreatedAt.Time,
 		LastUsedAt:  r.LastUsedAt.Time,
 		Caps:        mediagate.Caps{Day: r.CapDay, Week: r.CapWeek, Month: r.CapMonth},
+		CapsUsed:    r.capsUsed(s.clock()),
 		Rate:        r.Rate,
 		InFlight:    r.InFlightCap,
 		Strict:      r.Strict,
@@ -171,7 +173,7 @@ func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (
 	if err != nil {
 		return mediagate.Key{}, err
 	}
-	return row.key()
+	return s.keyOf(row)
 }
 
 // newKeyRow returns the row of a new key with these settings. It has its own quota (QuotaID is
@@ -243,7 +245,7 @@ func (s *Store) changeKey(
 	ctx context.Context, tx *gorm.DB, row *keyRow, change func(k *mediagate.Key) error,
 ) (k mediagate.Key, err error) {
 	before := row.facts()
-	if k, err = row.key(); err != nil {
+	if k, err = s.keyOf(*row); err != nil {
 		return k, err
 	}
 	if err := change(&k); err != nil {
@@ -275,7 +277,7 @@ func (s *Store) changeKey(
 	if err := s.noteKey(ctx, tx, mediagate.AuditChangeKey, *row, before, row.facts()); err != nil {
 		return k, err
 	}
-	return row.key()
+	return s.keyOf(*row)
 }
 
 // lockKeys locks keys that are not deleted and the rows of their shared quotas, all in the
@@ -377,7 +379,7 @@ func (s *Store) rotate(
 	}
 	// The result shows the quota that the new key shares.
 	fresh.sharedQuota = old.sharedQuota
-	return fresh.key()
+	return s.keyOf(fresh)
 }
 
 // Keys lists the keys of an account that are not deleted, or of all accounts if accountID is
@@ -395,7 +397,7 @@ func (s *Store) Keys(
 	if err != nil {
 		return nil, false, dbError(err, "list keys")
 	}
-	keys, err = convertAll(rows, keyRow.key)
+	keys, err = convertAll(rows, s.keyOf)
 	return keys, hasMore, err
 }
 
@@ -417,7 +419,7 @@ func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
 	if err != nil || len(rows) == 0 {
 		return mediagate.Key{}, cmp.Or(dbError(err, "read key"), notFound("key", id))
 	}
-	return rows[0].key()
+	return s.keyOf(rows[0])
 }
 
 // KeyByHash reads the key with that hash and its account, in one statement since every request
@@ -437,7 +439,7 @@ func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (k mediagate.Key, 
 	case err != nil:
 		return k, a, dbError(err, "read key")
 	}
-	k, err = row.key()
+	k, err = s.keyOf(row)
 	return k, account.account(), err
 }
 

@@ -52,7 +52,7 @@ func (s *Store) GiveKey(
 		if err := s.addKey(ctx, tx, row); err != nil {
 			return err
 		}
-		k, err = row.key()
+		k, err = s.keyOf(row)
 		return err
 	})
 	return k, err
@@ -120,7 +120,7 @@ func (s *Store) sharing(tx *gorm.DB, row keyRow) ([]mediagate.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	return convertAll(rows, keyRow.key)
+	return convertAll(rows, s.keyOf)
 }
 
 // RenewKey is RotateKey on behalf of another key of the account, or of the key itself, if check
@@ -134,7 +134,7 @@ func (s *Store) RenewKey(
 		if err != nil {
 			return err
 		}
-		old, err := row.key()
+		old, err := s.keyOf(row)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediaga
 	if !by.ExpiresAt.IsZero() && !by.ExpiresAt.After(s.clock()) {
 		return by, key, row, errGiver
 	}
-	key, err = by.key()
+	key, err = s.keyOf(by)
 	return by, key, row, err
 }
 

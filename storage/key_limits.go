@@ -96,6 +96,16 @@ func (r keyRow) limit(p period) *mediagate.Micros {
 	}
 }
 
+// capsUsed returns the used amount of each cap.
+func (r keyRow) capsUsed(now time.Time) (used mediagate.Caps) {
+	for i, amount := range [...]**mediagate.Micros{&used.Day, &used.Week, &used.Month} {
+		if p := periods[i]; r.limit(p) != nil {
+			*amount = new(p.used(r, now))
+		}
+	}
+	return used
+}
+
 // checkLimits returns KindInvalid for a quota or a cap below the amount that is used already.
 // The error names the field. The caller holds the lock of the row, so the used amounts are
 // exact.

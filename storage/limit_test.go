@@ -63,6 +63,17 @@ func (b *bench) used(p payer) [3]mediagate.Micros {
 	return [3]mediagate.Micros{of("day_used"), of("week_used"), of("month_used")}
 }
 
+// capsUsed checks that this amount is used of each of the caps that the payer's key has.
+func (b *bench) capsUsed(p payer, caps mediagate.Caps, amount mediagate.Micros) {
+	b.Helper()
+	for _, limit := range []**mediagate.Micros{&caps.Day, &caps.Week, &caps.Month} {
+		if *limit != nil {
+			*limit = &amount
+		}
+	}
+	same(b, "used caps", must(b.Key(b.Context(), p.key)).CapsUsed, caps)
+}
+
 // abandoned are the payer's jobs that nobody waits for.
 func (b *bench) abandoned(p payer) mediagate.Abandoned {
 	b.Helper()
@@ -129,7 +140,9 @@ func TestLimitFacts(t *testing.T) {
 				b.submit(p, unit(1))
 				b.refused(p, 1, mediagate.KindPayment, "is not enough: 0.000001 is needed, 0.00 is left")
 				b.submit(p, 0)
+				b.capsUsed(p, at.caps, unit(3))
 				b.setClock(at.next)
+				b.capsUsed(p, at.caps, 0)
 				b.refused(p, unit(3)+1, mediagate.KindPayment, "is not enough: 3.000001 is needed, 3.00 is left")
 				b.submit(p, unit(3))
 				b.refused(p, 1, mediagate.KindPayment, "is not enough: 0.000001 is needed, 0.00 is left")

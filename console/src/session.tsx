@@ -75,6 +75,9 @@ function renew(before: Session, session: Session): void {
 
 export const sessionQuery = queryOptions({ queryKey: queryKeys.session, queryFn: readSession, staleTime: 60_000, refetchOnWindowFocus: 'always' });
 
+/** The key of the session with what it has used of its limits. It needs no scope. */
+export const ownKeyQuery = queryOptions({ queryKey: queryKeys.ownKey, queryFn: async ({ signal }) => (await call<Session>('GET', '/console/session', { signal })).key });
+
 function begin(session: Session): void {
   localStorage.setItem(lastSignIn, newKey());
   rememberToken(session.csrf);

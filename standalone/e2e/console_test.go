@@ -138,6 +138,7 @@ func TestConsole(t *testing.T) {
 		ID string `json:"id"`
 	}
 	w.admin(http.MethodPost, "/accounts", map[string]any{"name": "<b>other</b>"}, &other)
+	w.admin(http.MethodPost, "/accounts/"+other.ID+"/grants", map[string]any{"amount": "10", "reference": "start"}, &struct{}{})
 	_, otherKey := w.newKey(other.ID, map[string]any{"name": "other", "unlimited": true})
 	_, reader := w.newKey(w.account, map[string]any{"name": "reader", "unlimited": true, "scopes": []string{"read"}})
 
@@ -215,7 +216,7 @@ func TestConsole(t *testing.T) {
 	t.Run("visits", func(t *testing.T) {
 		for name, scenarios := range map[string][]string{
 			"one": {"first", "links", "customer", "again", "art", "revoked", "operator", "operating", "oidc", "phone", "attacks"},
-			"two": {"plain", "webhook", "endpoints", "speech", "song", "chain", "tenants", "landing", "spending", "update", "pages"},
+			"two": {"plain", "webhook", "endpoints", "speech", "song", "chain", "tenants", "landing", "spending", "update", "keyboard", "pages", "idle"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -12,9 +12,9 @@ export const queryKeys = {
   quote: (endpoint: string | undefined, body: unknown) => ['quote', endpoint, body],
 
   account: ['account'],
-  /** The balance that is left to spend: of the key, and of the key and its account. */
+  /** What is left to spend: of the limits of the session's key, and of the key and its account. */
   balances: ['balance'],
-  keyBalance: ['balance', 'key'],
+  ownKey: ['balance', 'key'],
   leftBalance: ['balance', 'left'],
   webhookSecret: ['webhook secret'],
   /** All that is known of endpoints. */

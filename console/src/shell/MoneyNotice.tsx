@@ -1,26 +1,25 @@
 // Says that the balance is below what an endpoint of the account names, or that the key of this session
-// has little left of its quota. It asks once, and again when another page is opened some time later.
+// has little left of its quota or of a cap. It asks once, and again when a task has begun or ended or the
+// window gets the focus.
 import { useQuery } from '@tanstack/react-query';
 import { call } from '../api/client';
 import { queryKeys } from '../api/queryKeys';
 import type { components } from '../api/openapi';
 import type { Session } from '../api/types';
 import { endpointsQuery } from '../pages/webhooks/query';
-import { mayUse } from '../session';
-import { formatAmount } from '../ui';
+import { mayUse, ownKeyQuery } from '../session';
+import { formatAmount, formatTime } from '../ui';
 import { words } from '../words';
-import { isLow, percentUsed } from './money';
+import { isLow, usedLimits } from './money';
 
 const w = words.shell;
 
 type OwnAccount = components['schemas']['Account'];
-type KeyBalance = components['schemas']['TokenBalance'];
 
 const staleTime = 60_000;
 
 export function MoneyNotice({ session }: { session: Session }) {
   const manages = !session.operator && mayUse(session, 'manage');
-  const limited = !session.operator && session.key?.quota != null;
   const endpoints = useQuery({ ...endpointsQuery, enabled: manages, staleTime });
   const bounds = endpoints.data?.data.flatMap((e) => (e.enabled && e.balance_low !== null ? [Number(e.balance_low)] : [])) ?? [];
   const account = useQuery({
@@ -29,13 +28,20 @@ export function MoneyNotice({ session }: { session: Session }) {
     enabled: bounds.length > 0 && mayUse(session, 'read'),
     staleTime,
   });
-  const key = useQuery({ queryKey: queryKeys.keyBalance, queryFn: ({ signal }) => call<KeyBalance>('GET', '/v1/balance', { signal }), enabled: limited, staleTime });
-  const percent = limited && key.data ? percentUsed(Number(session.key?.quota), key.data.remain_balance) : 0;
+  const { quota, caps } = session.key ?? {};
+  const limited = quota != null || Object.values(caps ?? {}).some((cap) => cap !== null);
+  const key = useQuery({ ...ownKeyQuery, enabled: limited, staleTime });
+  const used = key.data ? usedLimits(key.data, key.dataUpdatedAt) : [];
   const low = account.data && isLow(Number(account.data.available), bounds);
   return (
     <div role="status" className="awayline">
       {low && <p className="note warn">{w.balanceLow(formatAmount(account.data.available, session.currency))}</p>}
-      {percent >= 80 && <p className="note warn">{percent >= 100 ? w.quotaUsed : w.quotaLow(percent)}</p>}
+      {used.map(({ limit, percent, until }) => (
+        <p key={limit} className="note warn">
+          <span>{percent >= 100 ? w.limitUsed(w.limits[limit]) : w.limitLow(w.limits[limit], percent)}</span>
+          {until !== null && <span> {w.resets(formatTime(until))}</span>}
+        </p>
+      ))}
     </div>
   );
 }

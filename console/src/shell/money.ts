@@ -1,6 +1,38 @@
-/** How much of a quota is held and spent, in percent, rounded down. */
-export function percentUsed(quota: number, left: number): number {
-  return quota > 0 ? Math.max(0, Math.floor(100 - (100 * left) / quota)) : 0;
+import type { Key } from '../api/types';
+
+/** The limits of what a key may spend: its quota, and its caps. */
+type Limit = 'quota' | 'day' | 'week' | 'month';
+
+export interface UsedLimit {
+  limit: Limit;
+  /** How much of it is held and spent, in percent, rounded down. */
+  percent: number;
+  /** When the period of a cap ends, in Unix seconds; null for the quota. */
+  until: number | null;
+}
+
+/** The limits of a key of which at least 80 % were used when the key was read, a time in milliseconds. */
+export function usedLimits(key: Key, at: number): UsedLimit[] {
+  const used: UsedLimit[] = [{ limit: 'quota', percent: percentUsed(micros(key.held) + micros(key.spent), micros(key.quota)), until: null }];
+  for (const period of ['day', 'week', 'month'] as const) {
+    used.push({ limit: period, percent: percentUsed(micros(key.caps_used[period]), micros(key.caps[period])), until: endOf(period, new Date(at)) });
+  }
+  return used.filter(({ percent }) => percent >= 80);
+}
+
+const micros = (amount: string | null) => Math.round(Number(amount) * 1e6);
+
+/** A limit of zero counts as unused, as does no limit. */
+function percentUsed(used: number, limit: number): number {
+  return limit > 0 ? Math.floor((100 * used) / limit) : 0;
+}
+
+/** The end of the day, the week or the month in UTC, in Unix seconds. */
+function endOf(period: 'day' | 'week' | 'month', at: Date): number {
+  const [year, month, date] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
+  const sinceMonday = (at.getUTCDay() + 6) % 7;
+  const end = { day: Date.UTC(year, month, date + 1), week: Date.UTC(year, month, date - sinceMonday + 7), month: Date.UTC(year, month + 1) }[period];
+  return end / 1000;
 }
 
 /** Whether a balance is below one of these amounts. */

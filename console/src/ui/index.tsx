@@ -1,5 +1,6 @@
 // The parts of which pages are made. They are plain HTML elements with our style: the
 // browser's own dialog, select and details are accessible by themselves.
+import { useRouterState } from '@tanstack/react-router';
 import { useEffect, useEffectEvent, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
 import { ApiError, AwayError, wordsOf } from '../api/client';
 import { words } from '../words';
@@ -69,16 +70,18 @@ export function Field({ label, hint, error, ...rest }: Labelled & InputHTMLAttri
   );
 }
 
-/** A field that searches: it says what was typed once the typing rests. */
+/** A field that searches: it says what was typed once the typing rests. While another page is being loaded it says
+ * nothing: the search would bring the person back. */
 export function Typed({ value, onChange, ...rest }: Labelled & { value: string; placeholder?: string; onChange: (value: string) => void }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
+  const leaving = useRouterState({ select: (s) => s.resolvedLocation !== undefined && s.location.pathname !== s.resolvedLocation.pathname });
   const change = useEffectEvent(onChange);
   useEffect(() => {
-    if (text === value) return;
+    if (text === value || leaving) return;
     const timer = window.setTimeout(() => change(text), 400);
     return () => window.clearTimeout(timer);
-  }, [text, value]);
+  }, [text, value, leaving]);
   return <Field {...rest} type="search" autoComplete="off" spellCheck={false} maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
 }
 

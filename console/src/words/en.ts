@@ -32,8 +32,10 @@ export const en = {
     more: 'Older',
     newest: 'Newest',
     balanceLow: (amount: string) => `Low balance: ${amount} left to spend.`,
-    quotaLow: (percent: number) => `${percent} % of this key’s quota are used.`,
-    quotaUsed: 'This key’s quota is used up.',
+    limits: { quota: 'quota', day: 'daily cap', week: 'weekly cap', month: 'monthly cap' },
+    limitLow: (limit: string, percent: number) => `This key has used ${percent} % of its ${limit}.`,
+    limitUsed: (limit: string) => `This key has used up its ${limit}.`,
+    resets: (time: string) => `It resets on ${time}.`,
   },
   ui: {
     copy: 'Copy',

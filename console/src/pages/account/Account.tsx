@@ -3,7 +3,7 @@ import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
 import type { Key } from '../../api/types';
-import { mayUse, useSession } from '../../session';
+import { mayUse, ownKeyQuery, useSession } from '../../session';
 import { Amount, Facts, PageHead, Problem, Time, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { capsOf } from '../keys/KeyItem';
@@ -16,7 +16,6 @@ import css from './account.module.css';
 const w = words.account;
 
 type OwnAccount = components['schemas']['Account'];
-type KeyBalance = components['schemas']['TokenBalance'];
 
 export function Account() {
   usePageTitle(w.title);
@@ -75,32 +74,24 @@ function Money({ currency }: { currency: string }) {
   );
 }
 
-// What the key of the session has left. It needs no scope.
+// What the key of the session has left.
 function KeyMoney({ currency, owner }: { currency: string; owner: Key }) {
-  const balance = useQuery({
-    queryKey: queryKeys.keyBalance,
-    queryFn: async ({ signal }) => {
-      const answer = await call<KeyBalance | { success: false; message: string }>('GET', '/v1/balance', { signal });
-      if (!answer.success) throw new Error(answer.message);
-      return answer as KeyBalance;
-    },
-  });
-  const b = balance.data;
-  const caps = capsOf(owner, currency);
+  const { data: key, error } = useQuery(ownKeyQuery);
+  const caps = key ? capsOf(key, currency) : [];
   return (
     <section className="card">
       <h2>
         {w.thisKey} <span className="foreign soft">{owner.name}</span>
       </h2>
-      {!b && <Problem error={balance.error} />}
-      {b && (
+      {!key && <Problem error={error} />}
+      {key && (
         <>
           <p className={css.big}>
-            {b.unlimited_quota ? <span>{w.noQuota}</span> : <Amount value={b.remain_balance} currency={currency} />}
-            {!b.unlimited_quota && <span className="soft">{w.left}</span>}
+            {key.quota === null ? <span>{w.noQuota}</span> : <Amount value={Number(key.quota) - Number(key.held) - Number(key.spent)} currency={currency} />}
+            {key.quota !== null && <span className="soft">{w.left}</span>}
           </p>
-          <Facts rows={[[w.keySpent, <Amount value={b.used_balance} currency={currency} />], caps.length > 0 && [w.caps, caps.join(', ')]]} />
-          {b.unlimited_quota && <p className="hint">{w.noQuotaHint}</p>}
+          <Facts rows={[[w.keySpent, <Amount value={key.spent} currency={currency} />], caps.length > 0 && [w.caps, caps.join(', ')]]} />
+          {key.quota === null && <p className="hint">{w.noQuotaHint}</p>}
         </>
       )}
     </section>

@@ -17,13 +17,13 @@ function stateOf(key: Key, now: number): { tone: Tone; text: string; live: boole
   return { tone: 'good', text: w.active, live: true };
 }
 
-/** The caps of a key for a day, a week and a month, where it has any. */
-export function capsOf({ caps }: Key, currency: string): string[] {
-  const amount = (value: string) => formatAmount(value, currency);
+/** What is used of the caps of a key for a day, a week and a month, where it has any. */
+export function capsOf({ caps, caps_used }: Key, currency: string): string[] {
+  const amount = (used: string | null, cap: string) => w.spentOf(formatAmount(used ?? 0, currency), formatAmount(cap, currency));
   return [
-    caps.day !== null && w.perDay(amount(caps.day)),
-    caps.week !== null && w.perWeek(amount(caps.week)),
-    caps.month !== null && w.perMonth(amount(caps.month)),
+    caps.day !== null && w.perDay(amount(caps_used.day, caps.day)),
+    caps.week !== null && w.perWeek(amount(caps_used.week, caps.week)),
+    caps.month !== null && w.perMonth(amount(caps_used.month, caps.month)),
   ].filter((text) => text !== false);
 }
 

@@ -32,8 +32,14 @@ export default async ({come, base, admin}) => {
 	await v.press('link', task)
 	await v.holds(() => /:\d\d:\d\d/.test(document.querySelector('.operator-storylines time')?.innerText)) // with seconds
 	await v.go('/operator/accounts')
+	// The link is followed before the search begins, and its page loads for longer than the search waits.
+	await v.page.setRequestInterception(true)
+	v.page.on('request', request => setTimeout(() => request.continue(), request.url().includes('/assets/OperatorAccount-') ? 1_000 : 0))
 	await v.fill('searchbox', 'Search by name or ID', 'INITECH')
 	await v.press('link', 'Initech & sons')
+	await v.at('button', 'Suspend')
+	v.page.removeAllListeners('request')
+	await v.page.setRequestInterception(false)
 
 	// Suspended, it makes nothing new; resumed, it goes on.
 	await v.press('button', 'Suspend')

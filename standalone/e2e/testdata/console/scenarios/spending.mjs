@@ -1,12 +1,16 @@
-// Where the money went: usage by model, the tasks behind a bar, and a statement with a line a task.
-import {must} from '../browser.mjs'
+// Where the money went: usage by model, the tasks behind a bar, a statement with a line a task, and a key
+// that has used up a cap.
+import {ask, must} from '../browser.mjs'
 
 export default async ({come, base, key}) => {
 	const send = (path, headers = {}) => fetch(base + path, {headers: {Authorization: `Bearer ${key}`, ...headers}})
-	const asked = await fetch(base + '/v1/images/generations', {
-		method: 'POST', headers: {Authorization: `Bearer ${key}`, Prefer: 'wait'}, body: JSON.stringify({model: 'theta-image-turbo', prompt: 'a ledger'}),
-	})
-	must(asked.ok, `the submit: ${asked.status}`)
+	const generate = async by => {
+		const asked = await fetch(base + '/v1/images/generations', {
+			method: 'POST', headers: {Authorization: `Bearer ${by}`, Prefer: 'wait'}, body: JSON.stringify({model: 'theta-image-turbo', prompt: 'a ledger'}),
+		})
+		must(asked.ok, `the submit: ${asked.status}`)
+	}
+	await generate(key)
 	const v = await come()
 	await v.signIn(key)
 	await v.go('/usage')
@@ -17,7 +21,8 @@ export default async ({come, base, key}) => {
 	await v.sees('Closing balance')
 	await v.inspect('statement')
 
-	// A bar leads to its day's tasks of that model.
+	// A bar leads to its day's tasks of that model. The chart is drawn again after the window has changed.
+	await v.holds(() => document.querySelector('.usage-plot .uplot').clientWidth === document.querySelector('.usage-plot').clientWidth)
 	const bar = await v.page.evaluate(() => {
 		const {right, bottom, width} = document.querySelector('.usage-plot .u-over').getBoundingClientRect()
 		return {x: right - width / 60, y: bottom - 3}
@@ -32,5 +37,13 @@ export default async ({come, base, key}) => {
 	must(head === 'at,kind,amount,balance,task,model,key,key_name,reference,id', head)
 	const tasks = lines.map(line => line.split(',')[4]).filter(Boolean)
 	must(tasks.length > 0 && new Set(tasks).size === tasks.length, 'a task has two lines')
+
+	const {data: [{cost}]} = await (await send('/v1/tasks?model=theta-image-turbo&status=completed&limit=1')).json()
+	const capped = await ask('key', {name: 'capped', unlimited: true, caps: {day: String(cost)}})
+	await generate(capped.key)
+	await v.press('button', 'Sign out')
+	await v.holds(() => location.pathname.endsWith('/sign-in'))
+	await v.signIn(capped.key)
+	await v.sees('This key has used up its daily cap. It resets on')
 	await v.leave()
 }
