@@ -87,17 +87,17 @@ func meaningOf(code string) vendorhttp.Meaning {
 }
 
 // said reads the error at the top level of an answer. The error of a failed job is below output.
-func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Reading {
 	own := answer.Decode(r) == nil
-	return vendorhttp.Said{
-		Own: own, Done: r.Code == "" && answer.Status == http.StatusOK,
+	return vendorhttp.Reading{
+		FromVendor: own, Done: r.Code == "" && answer.Status == http.StatusOK,
 		Meaning: meaningOf(string(r.Code)), Code: string(r.Code),
 		RequestID: string(r.RequestID), Text: string(r.Message),
 	}
 }
 
 // submitted reads the answer to a submission, whose error may also be below output.
-func (r *reply) submitted(answer vendorhttp.Answer) vendorhttp.Said {
+func (r *reply) submitted(answer vendorhttp.Answer) vendorhttp.Reading {
 	said := r.said(answer)
 	said.Code, said.Text = cmp.Or(said.Code, string(r.Output.Code)), cmp.Or(said.Text, string(r.Output.Message))
 	said.Meaning = meaningOf(said.Code)
@@ -105,13 +105,13 @@ func (r *reply) submitted(answer vendorhttp.Answer) vendorhttp.Said {
 	return said
 }
 
-func (r *reply) madeImage(answer vendorhttp.Answer) vendorhttp.Said {
+func (r *reply) madeImage(answer vendorhttp.Answer) vendorhttp.Reading {
 	said := r.submitted(answer)
 	said.Done = said.Done && r.Output.Choices != nil
 	return said
 }
 
-func (r *reply) madeJob(answer vendorhttp.Answer) vendorhttp.Said {
+func (r *reply) madeJob(answer vendorhttp.Answer) vendorhttp.Reading {
 	said := r.submitted(answer)
 	said.Done = said.Done && r.Output.TaskID.ID() != ""
 	return said
@@ -119,7 +119,7 @@ func (r *reply) madeJob(answer vendorhttp.Answer) vendorhttp.Said {
 
 // found reads the answer to a query. It ignores the code below output, which is the reason of a
 // failed job.
-func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
+func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Reading {
 	said := r.said(answer)
 	said.Done = said.Done && r.Output.TaskID.ID() != ""
 	return said

@@ -72,7 +72,7 @@ func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Sub
 // send submits the job.
 func (a *Adapter) send(
 	ctx context.Context, job mediagate.Job, req *request, most time.Duration, header http.Header,
-	read func(vendorhttp.Answer) vendorhttp.Said,
+	read func(vendorhttp.Answer) vendorhttp.Reading,
 ) error {
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: req.path, Header: header, Body: vendorhttp.JSON(req),

@@ -46,7 +46,7 @@ func (r *reader) holds(e *expression) bool {
 }
 
 // read reads the answer to a call: what it proves for vendorhttp, and a reader for the rest.
-func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Said) {
+func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Reading) {
 	document, err := decode(answer.Body)
 	members, isObject := document.(map[string]any)
 	s.call, s.status, s.headers = name, answer.Status, map[string]any{}
@@ -55,8 +55,8 @@ func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*
 	}
 	r := &reader{document: members, scope: s}
 	row := v.errors.find(r, v.errors.code)
-	said := vendorhttp.Said{
-		Own: isObject && err == nil, Meaning: row.meaning, Sure: row.sure,
+	said := vendorhttp.Reading{
+		FromVendor: isObject && err == nil, Meaning: row.meaning, ForAllCalls: row.sure,
 		Code: r.scope.code, Text: string(r.text(v.errors.text)), RequestID: string(r.text(v.errors.request)),
 	}
 	good := r.scope.code == ""
@@ -64,9 +64,9 @@ func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*
 		good = r.holds(c.ok)
 	}
 	said.Done = good && answer.Status < http.StatusMultipleChoices
-	r.failed = said.Own && r.holds(c.failed)
+	r.failed = said.FromVendor && r.holds(c.failed)
 	// The answer to a successful cancel may be empty.
-	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0
+	said.FromVendor = said.FromVendor || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0
 	return r, said
 }
 

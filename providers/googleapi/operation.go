@@ -41,9 +41,9 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 	switch {
 	case o.Done == nil, *o.Done == "false":
 	case *o.Done != "true":
-		report.State, report.Word = mediagate.JobUnknown, client.Word(string(*o.Done))
+		report.State, report.Word = mediagate.JobUnknown, client.CleanWord(string(*o.Done))
 	case o.Error != nil:
-		report.State, report.Word = mediagate.JobFailed, client.Word(o.Error.Word())
+		report.State, report.Word = mediagate.JobFailed, client.CleanWord(o.Error.Word())
 		report.Outcome = o.Error.outcome(client)
 	default:
 		report.State = mediagate.JobSucceeded

@@ -76,10 +76,10 @@ func read(answer vendorhttp.Answer) (s Status, own bool) {
 }
 
 // said reads the error of an answer.
-func said(answer vendorhttp.Answer) (Status, vendorhttp.Said) {
+func said(answer vendorhttp.Answer) (Status, vendorhttp.Reading) {
 	status, own := read(answer)
-	return status, vendorhttp.Said{
-		Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message),
+	return status, vendorhttp.Reading{
+		FromVendor: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message),
 	}
 }
 
@@ -94,7 +94,7 @@ func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer, model stri
 // names the model. Any other 404 may come from a front end, or from a wrong base_url. A text with
 // the model and a method, as in "m:generateContent", only repeats the path of the call and proves
 // no more.
-func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, says vendorhttp.Said) error {
+func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, says vendorhttp.Reading) error {
 	notFound := answer.Status == http.StatusNotFound && says.Meaning.Kind == mediagate.KindNotFound
 	if notFound && strings.Contains(says.Text, model) && !strings.Contains(says.Text, model+":") {
 		says.Meaning.Kind = mediagate.KindNoModel
@@ -112,7 +112,7 @@ func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
 		return nil
 	}
 	_, says := said(answer)
-	says.Sure = says.Meaning.Kind == mediagate.KindNotFound
+	says.ForAllCalls = says.Meaning.Kind == mediagate.KindNotFound
 	return client.ErrorOf(vendorhttp.Reads, answer, says)
 }
 

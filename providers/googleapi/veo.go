@@ -167,7 +167,7 @@ func (f Filtered) refusal(client *vendorhttp.Client) *mediagate.Outcome {
 	}
 	for _, reason := range f.Reasons {
 		text := client.Clean(string(reason))
-		if shown := vendorhttp.English(text); shown != "" {
+		if shown := vendorhttp.EnglishOrEmpty(text); shown != "" {
 			out.Failure.Message = shown
 			return out
 		}
