@@ -131,11 +131,11 @@ func (v *Video) Document(parameters any, frames []inline.Blob) any {
 
 // RefuseVideo returns the error for an answer to a submission that starts no operation.
 func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer, model string) error {
-	status, says := said(answer)
-	if says.Meaning.Kind == mediagate.KindInvalid && status.Moderated() {
-		says.Meaning.Kind = mediagate.KindModerated
+	status, reading := readError(answer)
+	if reading.Meaning.Kind == mediagate.KindInvalid && status.IsModerated() {
+		reading.Meaning.Kind = mediagate.KindModerated
 	}
-	return submitError(client, answer, model, says)
+	return submitError(client, answer, model, reading)
 }
 
 // Filtered is the part of a finished operation that counts the videos which the vendor withheld.
