@@ -54,30 +54,30 @@ var apis = map[string]string{
 
 // Description describes the adapter: its credentials and its operations.
 func Description() providers.Description {
-	made := func(fields ...string) providers.Operation {
+	asyncOperation := func(fields ...string) providers.Operation {
 		return providers.Operation{Fields: fields, Media: "audio", Submit: submitTimeout, Batch: batch, Callback: true}
 	}
-	follows := func(fields ...string) providers.Operation {
-		op := made(fields...)
+	sourceOperation := func(fields ...string) providers.Operation {
+		op := asyncOperation(fields...)
 		op.Source, op.Uploads, op.Submit = true, true, uploadTimeout+submitTimeout
 		return op
 	}
-	song := made(songFields...)
+	song := asyncOperation(songFields...)
 	song.Source = true // a voice; the adapter never uploads one
 	return providers.Description{
 		Credentials: []string{"api_key"},
 		Operations: map[string]providers.Operation{
 			opSong:     song,
-			opRemaster: follows("version"),
-			opStems:    follows(),
-			opReplace:  follows(replaceFields...),
+			opRemaster: sourceOperation("version"),
+			opStems:    sourceOperation(),
+			opReplace:  sourceOperation(replaceFields...),
 			opVoice: {
 				Fields: []string{"audio_url"}, Media: "audio", Sync: true,
 				Uploads: true, Submit: uploadTimeout + submitTimeout,
 			},
-			opFlowSong:    made(flowSongFields...),
-			opFlowStems:   follows(),
-			opFlowReplace: follows(flowReplaceFields...),
+			opFlowSong:    asyncOperation(flowSongFields...),
+			opFlowStems:   sourceOperation(),
+			opFlowReplace: sourceOperation(flowReplaceFields...),
 		},
 	}
 }
@@ -121,7 +121,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return a.submitVoice(ctx, job, w, ref)
 	}
 	var created reply
-	if err := a.send(ctx, job, w, created.made); err != nil {
+	if err := a.send(ctx, job, w, created.readSubmission); err != nil {
 		return mediagate.Submission{}, err
 	}
 	ref.JobID = created.TaskID.ID()
@@ -134,18 +134,18 @@ func (a *Adapter) submitVoice(
 	ctx context.Context, job mediagate.Job, w *wire, ref mediagate.JobRef,
 ) (mediagate.Submission, error) {
 	var created reply
-	if err := a.send(ctx, job, w, created.madeVoice); err != nil {
+	if err := a.send(ctx, job, w, created.readVoice); err != nil {
 		return mediagate.Submission{}, err
 	}
 	ref.JobID, ref.State = created.TaskID.ID(), w.body.AudioID
 	return mediagate.Submission{Ref: ref, Outcome: &mediagate.Outcome{
-		Succeeded: true, Made: &mediagate.Made{Voices: []string{created.object().PersonaID.ID()}},
+		Succeeded: true, Made: &mediagate.Made{Voices: []string{created.createdIDs().PersonaID.ID()}},
 	}}, nil
 }
 
 // send submits the job.
 func (a *Adapter) send(
-	ctx context.Context, job mediagate.Job, w *wire, read func(vendorhttp.Answer) vendorhttp.Said,
+	ctx context.Context, job mediagate.Job, w *wire, read func(vendorhttp.Answer) vendorhttp.Reading,
 ) error {
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(w.body),
@@ -160,12 +160,12 @@ func (a *Adapter) upload(ctx context.Context, api, link, field string) (string, 
 	err := a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: api + uploadPath, Body: vendorhttp.JSON(map[string]string{"audio_url": link}),
 		Limits: vendorhttp.Limits{Header: uploadTimeout, Total: uploadTimeout},
-	}, func(answer vendorhttp.Answer) vendorhttp.Said {
-		said := uploaded.uploaded(answer)
-		said.Param = field
-		return said
+	}, func(answer vendorhttp.Answer) vendorhttp.Reading {
+		reading := uploaded.readUpload(answer)
+		reading.Param = field
+		return reading
 	})
-	return uploaded.object().AudioID.ID(), vendorhttp.BeforeSubmission(err)
+	return uploaded.createdIDs().AudioID.ID(), vendorhttp.BeforeSubmission(err)
 }
 
 // Poll asks for one job by the vendor's id.
@@ -174,7 +174,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
 	var t task
-	if err := a.ask(ctx, ref, map[string]any{"id": ref.JobID, "action": "retrieve"}, t.found); err != nil {
+	if err := a.ask(ctx, ref, map[string]any{"id": ref.JobID, "action": "retrieve"}, t.readTask); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, t)
@@ -187,7 +187,7 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 		ids[i] = ref.JobID
 	}
 	var found list
-	if err := a.ask(ctx, refs[0], map[string]any{"ids": ids, "action": "retrieve_batch"}, found.found); err != nil {
+	if err := a.ask(ctx, refs[0], map[string]any{"ids": ids, "action": "retrieve_batch"}, found.readTasks); err != nil {
 		return nil, err
 	}
 	answers := make([]providers.Answer, len(refs))
@@ -204,7 +204,7 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 
 // ask sends a query about jobs to the API that made the job of ref.
 func (a *Adapter) ask(
-	ctx context.Context, ref mediagate.JobRef, question any, read func(vendorhttp.Answer) vendorhttp.Said,
+	ctx context.Context, ref mediagate.JobRef, question any, read func(vendorhttp.Answer) vendorhttp.Reading,
 ) error {
 	api, ok := apis[ref.Operation]
 	if !ok {

@@ -25,8 +25,8 @@ type fault struct {
 	Message vendorhttp.Text `json:"message"`
 }
 
-// object returns the ids in the data of an upload or a voice.
-func (r *reply) object() (o struct {
+// createdIDs returns the ids in the data of an upload or a voice.
+func (r *reply) createdIDs() (o struct {
 	AudioID   vendorhttp.Text `json:"audio_id"`
 	PersonaID vendorhttp.Text `json:"persona_id"`
 },
@@ -51,13 +51,14 @@ type response struct {
 	Error   fault           `json:"error"`
 }
 
-// found reads the answer to a query for one task.
-func (t *task) found(answer vendorhttp.Answer) vendorhttp.Said {
+// readTask reads the answer to a query for one task.
+func (t *task) readTask(answer vendorhttp.Answer) vendorhttp.Reading {
 	own := answer.Decode(t) == nil
-	if tells := t.id() != "" || t.State != "" || t.Response != nil; own && tells && answer.Status == http.StatusOK {
-		return vendorhttp.Said{Own: true, Done: true}
+	hasContent := t.id() != "" || t.State != "" || t.Response != nil
+	if own && hasContent && answer.Status == http.StatusOK {
+		return vendorhttp.Reading{FromVendor: true, Done: true}
 	}
-	return new(reply).unknown(answer)
+	return new(reply).readQueryError(answer)
 }
 
 // list is the answer to a query for several tasks.
@@ -65,11 +66,11 @@ type list struct {
 	Items []task `json:"items"`
 }
 
-func (l *list) found(answer vendorhttp.Answer) vendorhttp.Said {
+func (l *list) readTasks(answer vendorhttp.Answer) vendorhttp.Reading {
 	if answer.Decode(l) == nil && l.Items != nil && answer.Status == http.StatusOK {
-		return vendorhttp.Said{Own: true, Done: true}
+		return vendorhttp.Reading{FromVendor: true, Done: true}
 	}
-	return new(reply).unknown(answer)
+	return new(reply).readQueryError(answer)
 }
 
 func (t task) id() string {
@@ -110,16 +111,16 @@ func (t task) state() (mediagate.JobState, vendorhttp.Text) {
 	case r.Success == "false":
 		return mediagate.JobFailed, t.State
 	case r.Success == "true":
-		return songs(r.Data, t.State)
+		return stateOfSongs(r.Data, t.State)
 	default:
 		return mediagate.JobUnknown, t.State
 	}
 }
 
-// songs returns the joint state of a task's songs. The task has failed only if every song has
-// failed.
-func songs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.Text) {
-	lost := 0
+// stateOfSongs returns the joint state of a task's songs. The task has failed only if every song
+// has failed.
+func stateOfSongs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.Text) {
+	failed := 0
 	for _, c := range clips {
 		if c.State == "" { // the older shape of the answer has no state
 			continue
@@ -128,13 +129,13 @@ func songs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.T
 		case !known:
 			return mediagate.JobUnknown, c.State
 		case state == mediagate.JobFailed:
-			lost++
+			failed++
 			word = c.State
 		case state != mediagate.JobSucceeded:
 			return mediagate.JobRunning, c.State
 		}
 	}
-	if lost > 0 && lost == len(clips) {
+	if failed > 0 && failed == len(clips) {
 		return mediagate.JobFailed, word
 	}
 	return mediagate.JobSucceeded, word
@@ -150,12 +151,12 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	report.State = state
 	switch {
 	case state == mediagate.JobSucceeded:
-		report.Offer(success(ref, t.Response.Data))
+		report.Offer(successOutcome(ref, t.Response.Data))
 	case state == mediagate.JobFailed:
 		report.Outcome = a.failed(t)
 	case states[string(t.State)] == mediagate.JobSucceeded && (t.Response == nil || t.Response.Success == ""):
 		report.State = mediagate.JobSucceeded
-		report.Offer(success(ref, nil))
+		report.Offer(successOutcome(ref, nil))
 	case state == mediagate.JobRunning && t.Response != nil:
 		report.Percent = percent(t.Response.Data)
 	}

@@ -30,20 +30,20 @@ type clip struct {
 	Stems vendorhttp.Text `json:"stems_url"`
 }
 
-// lost reports whether the vendor failed to make the song.
-func (c clip) lost() bool { return states[string(c.State)] == mediagate.JobFailed }
+// hasFailed reports whether the vendor failed to make the song.
+func (c clip) hasFailed() bool { return states[string(c.State)] == mediagate.JobFailed }
 
-// success returns the outcome of a job whose songs have all ended. whole reports whether every song
-// that the vendor could make has its file.
-func success(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
+// successOutcome returns the outcome of a job whose songs have all ended. whole reports whether
+// every song that the vendor could make has its file.
+func successOutcome(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
 	if ref.Operation == opStems || ref.Operation == opFlowStems {
-		return tracks(ref, clips)
+		return tracksOutcome(ref, clips)
 	}
-	return songsMade(clips)
+	return songsOutcome(clips)
 }
 
-// songsMade returns the outcome of a job that makes songs.
-func songsMade(clips []clip) (out *mediagate.Outcome, whole bool) {
+// songsOutcome returns the outcome of a job that makes songs.
+func songsOutcome(clips []clip) (out *mediagate.Outcome, whole bool) {
 	out, whole = &mediagate.Outcome{Made: &mediagate.Made{}}, true
 	for i, c := range clips {
 		seconds := c.Duration.Seconds()
@@ -51,7 +51,7 @@ func songsMade(clips []clip) (out *mediagate.Outcome, whole bool) {
 			ID: c.ID.ID(), Title: c.Title.Prose(), Lyrics: c.Lyric.Prose(), LyricsID: c.LyricsID.ID(), Timing: c.Timing,
 			Tags: c.Style.Prose(), CreatedAt: c.CreatedAt.Prose(), Seconds: seconds, State: c.State.Prose(),
 		})
-		if c.lost() {
+		if c.hasFailed() {
 			continue
 		}
 		link := c.Audio.Link()
@@ -62,21 +62,21 @@ func songsMade(clips []clip) (out *mediagate.Outcome, whole bool) {
 			continue
 		}
 		out.Media = append(out.Media, mediagate.Media{URL: link, Index: i, Duration: seconds})
-		for _, beside := range []mediagate.Media{
+		for _, extraFile := range []mediagate.Media{
 			{URL: c.Image.Link(), Role: mediagate.RoleCover, Index: i},
 			{URL: c.WAV.Link(), Role: mediagate.RoleWAV, Index: i, MimeType: "audio/wav"},
 			{URL: c.Video.Link(), Role: mediagate.RoleFilm, Index: i, MimeType: "video/mp4"},
 		} {
-			if beside.URL != "" {
-				out.Media = append(out.Media, beside)
+			if extraFile.URL != "" {
+				out.Media = append(out.Media, extraFile)
 			}
 		}
 	}
 	return out, whole
 }
 
-// tracks returns the outcome of a separation: one file a track, or an archive of all tracks.
-func tracks(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
+// tracksOutcome returns the outcome of a separation: one file a track, or an archive of all tracks.
+func tracksOutcome(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole bool) {
 	out, whole = &mediagate.Outcome{}, true
 	if ref.State != "" {
 		out.Made = &mediagate.Made{Clips: []mediagate.Clip{{ID: ref.State}}}
@@ -87,7 +87,7 @@ func tracks(ref mediagate.JobRef, clips []clip) (out *mediagate.Outcome, whole b
 			out.Media = []mediagate.Media{{URL: link, MimeType: "application/zip"}}
 			return out, true
 		}
-		if c.lost() {
+		if c.hasFailed() {
 			continue
 		}
 		link := c.Audio.Link()

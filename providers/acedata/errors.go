@@ -65,53 +65,53 @@ func (f fault) meaning() vendorhttp.Meaning {
 	return v
 }
 
-// said reads the error of an answer.
-func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+// readError reads the error of an answer.
+func (r *reply) readError(answer vendorhttp.Answer) vendorhttp.Reading {
 	own := answer.Decode(r) == nil
-	return vendorhttp.Said{
-		Own: own, Meaning: r.Error.meaning(),
+	return vendorhttp.Reading{
+		FromVendor: own, Meaning: r.Error.meaning(),
 		Code: string(r.Error.Code), RequestID: string(r.TraceID), Text: string(r.Error.Message),
 	}
 }
 
-// proven reports whether m is an error that proves something.
-func proven(m vendorhttp.Meaning) bool {
+// provesOutcome reports whether m is an error that proves what happened.
+func provesOutcome(m vendorhttp.Meaning) bool {
 	return m != (vendorhttp.Meaning{}) && m.Kind != mediagate.KindAmbiguous
 }
 
-// made reads the answer to a submission. An answer with an id may also hold an error that proves
-// nothing. Such an error belongs to the job, and a poll reports it.
-func (r *reply) made(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.said(answer)
-	said.Done = answer.Status < http.StatusMultipleChoices && r.TaskID.ID() != "" && !proven(said.Meaning)
-	return said
+// readSubmission reads the answer to a submission. An answer with an id may also hold an error that
+// proves nothing. Such an error belongs to the job, and a poll reports it.
+func (r *reply) readSubmission(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readError(answer)
+	reading.Done = answer.Status < http.StatusMultipleChoices && r.TaskID.ID() != "" && !provesOutcome(reading.Meaning)
+	return reading
 }
 
-// madeVoice reads the answer to a submission that returns a voice.
-func (r *reply) madeVoice(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.said(answer)
-	named := r.object().PersonaID.ID() != "" && r.Success != "false"
-	said.Done = answer.Status < http.StatusMultipleChoices && named && !proven(said.Meaning)
-	return said
+// readVoice reads the answer to a submission that returns a voice.
+func (r *reply) readVoice(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readError(answer)
+	named := r.createdIDs().PersonaID.ID() != "" && r.Success != "false"
+	reading.Done = answer.Status < http.StatusMultipleChoices && named && !provesOutcome(reading.Meaning)
+	return reading
 }
 
-// uploaded reads the answer to an upload. An upload starts no job, so every refusal is final.
-func (r *reply) uploaded(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.said(answer)
-	said.Done = answer.Status < http.StatusMultipleChoices && r.object().AudioID.ID() != "" && r.Success != "false"
-	if !proven(said.Meaning) {
-		said.Meaning = vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
+// readUpload reads the answer to an upload. An upload starts no job, so every refusal is final.
+func (r *reply) readUpload(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readError(answer)
+	reading.Done = answer.Status < http.StatusMultipleChoices && r.createdIDs().AudioID.ID() != "" && r.Success != "false"
+	if !provesOutcome(reading.Meaning) {
+		reading.Meaning = vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
 	}
-	said.Sure = proven(said.Meaning)
-	return said
+	reading.ForAllCalls = provesOutcome(reading.Meaning)
+	return reading
 }
 
-// unknown reads an answer that describes no job. Only the code not_found proves that the vendor has
-// no such job.
-func (r *reply) unknown(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.said(answer)
-	said.Sure = r.Error.Code == "not_found"
-	return said
+// readQueryError reads an answer that describes no job. Only the code not_found proves that the
+// vendor has no such job.
+func (r *reply) readQueryError(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readError(answer)
+	reading.ForAllCalls = r.Error.Code == "not_found"
+	return reading
 }
 
 // failed returns the outcome of a failed job, by its error. A message about refused content counts

@@ -27,16 +27,16 @@ func newFlowSong(job mediagate.Job) (*wire, error) {
 	}
 	sound := []string{p.SoundPrompt}
 	if p.BPM != "" {
-		sound = append(sound, whole(p.BPM)+" BPM")
+		sound = append(sound, formatInteger(p.BPM)+" BPM")
 	}
 	if p.Length != "" {
-		sound = append(sound, "about "+whole(p.Length)+" seconds long")
+		sound = append(sound, "about "+formatInteger(p.Length)+" seconds long")
 	}
 	sound = slices.DeleteFunc(sound, func(s string) bool { return s == "" })
 	custom := p.Lyrics != ""
-	return makes(job, body{
+	return newRequest(job, body{
 		Action: "generate", Model: job.Upstream, Custom: &custom,
-		Prompt: strings.Join(sound, ", "), Lyric: p.Lyrics, Title: p.Title, Seed: whole(p.Seed),
+		Prompt: strings.Join(sound, ", "), Lyric: p.Lyrics, Title: p.Title, Seed: formatInteger(p.Seed),
 	}), nil
 }
 
@@ -55,9 +55,10 @@ func newFlowReplace(job mediagate.Job) (*wire, error) {
 		return nil, err
 	}
 	custom := false
-	w := makes(job, body{
+	w := newRequest(job, body{
 		Action: "replace_section", Model: job.Upstream, Custom: &custom, Prompt: p.Instruction,
-		Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End), Title: p.Title, Seed: whole(p.Seed),
+		Start: vendorhttp.RoundToHundredth(p.Start), End: vendorhttp.RoundToHundredth(p.End),
+		Title: p.Title, Seed: formatInteger(p.Seed),
 	})
-	return w, w.on(job.Source, clipField)
+	return w, w.setSource(job.Source, clipField)
 }

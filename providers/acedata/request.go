@@ -70,8 +70,8 @@ func write(job mediagate.Job) (*wire, error) {
 	}
 }
 
-// makes returns the request for a job that the operation's API runs asynchronously.
-func makes(job mediagate.Job, b body) *wire {
+// newRequest returns the request for a job that the operation's API runs asynchronously.
+func newRequest(job mediagate.Job, b body) *wire {
 	b.Async, b.CallbackURL = true, job.CallbackURL // a synchronous call may block for minutes
 	return &wire{path: apis[job.Operation] + audiosPath, body: b}
 }
@@ -83,9 +83,9 @@ const (
 	voiceField = "voice_id"
 )
 
-// on sets the song that the job works on: by the vendor's id if the account made the song,
+// setSource sets the song that the job works on: by the vendor's id if the account made the song,
 // otherwise by an upload. field is the field of the client's request that names the song.
-func (w *wire) on(source *mediagate.Source, field string) error {
+func (w *wire) setSource(source *mediagate.Source, field string) error {
 	switch {
 	case source == nil:
 		return mediagate.Invalid(field, "%s is required", field)
@@ -108,16 +108,16 @@ func newStems(job mediagate.Job, action, field string) (*wire, error) {
 	if err := vendorhttp.DecodeParams(job.Params, &struct{}{}); err != nil {
 		return nil, err
 	}
-	w := makes(job, body{Action: action})
-	if err := w.on(job.Source, field); err != nil {
+	w := newRequest(job, body{Action: action})
+	if err := w.setSource(job.Source, field); err != nil {
 		return nil, err
 	}
 	w.state = job.Source.VendorID
 	return w, nil
 }
 
-// whole writes an integer without a fraction: 5.0 becomes 5.
-func whole(n json.Number) string {
+// formatInteger writes an integer without a fraction: 5.0 becomes 5.
+func formatInteger(n json.Number) string {
 	v, err := n.Float64()
 	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
 		return n.String()

@@ -23,8 +23,9 @@ var models = map[string]model{
 	"v5.5":  {"chirp-v5-5", 5000, 1000, 100},
 }
 
-// usual is the model version of operations without a version field. It is the contract's default.
-const usual = "v5"
+// defaultVersion is the model version of operations without a version field. It is the contract's
+// default.
+const defaultVersion = "v5"
 
 // descriptionMax bounds the prompt of a song that is not custom, in characters. The guides say 500,
 // and the OpenAPI document says 200.
@@ -38,12 +39,12 @@ func modelOf(version string) (model, error) {
 	return m, nil
 }
 
-// fits checks the texts of a song against the model's limits.
-func (m model) fits(lyricField, lyric, tags, title string) error {
+// checkTexts checks the texts of a song against the model's limits.
+func (m model) checkTexts(lyricField, lyric, tags, title string) error {
 	return cmp.Or(
-		vendorhttp.AtMost(lyricField, lyric, m.lyric),
-		vendorhttp.AtMost("tags", tags, m.style),
-		vendorhttp.AtMost("title", title, m.title),
+		vendorhttp.CheckLength(lyricField, lyric, m.lyric),
+		vendorhttp.CheckLength("tags", tags, m.style),
+		vendorhttp.CheckLength("title", title, m.title),
 	)
 }
 
@@ -79,15 +80,15 @@ func newSong(job mediagate.Job) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := makes(job, body{
+	w := newRequest(job, body{
 		Action: "generate", Model: m.name, Custom: &p.Custom, Instrumental: &p.Instrumental, VocalGender: p.VocalGender,
 	})
-	if err := w.sing(job.Source); err != nil {
+	if err := w.setVoice(job.Source); err != nil {
 		return nil, err
 	}
 	if !p.Custom {
 		w.body.Prompt = p.GPTDescription
-		return w, vendorhttp.AtMost("gpt_description", p.GPTDescription, descriptionMax)
+		return w, vendorhttp.CheckLength("gpt_description", p.GPTDescription, descriptionMax)
 	}
 	b := &w.body
 	b.Title, b.Style, b.StyleNegative = p.Title, p.Tags, p.NegativeTags
@@ -98,13 +99,13 @@ func newSong(job mediagate.Job) (*wire, error) {
 	} else {
 		b.Lyric = p.Prompt
 	}
-	return w, m.fits("prompt", p.Prompt, p.Tags, p.Title)
+	return w, m.checkTexts("prompt", p.Prompt, p.Tags, p.Title)
 }
 
-// sing sets the voice that sings, which the account must own. The vendor also wants the upload that
-// the voice was made from. The voice's reference keeps the id of the upload in State. Without it
-// the request names the voice alone.
-func (w *wire) sing(voice *mediagate.Source) error {
+// setVoice sets the voice that sings, which the account must own. The vendor also wants the upload
+// that the voice was made from. The voice's reference keeps the id of the upload in State. Without
+// it the request names the voice alone.
+func (w *wire) setVoice(voice *mediagate.Source) error {
 	switch {
 	case voice == nil:
 		return nil
@@ -130,8 +131,8 @@ func newRemaster(job mediagate.Job) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := makes(job, body{Action: "remaster", Model: m.name})
-	return w, w.on(job.Source, taskField)
+	w := newRequest(job, body{Action: "remaster", Model: m.name})
+	return w, w.setSource(job.Source, taskField)
 }
 
 var replaceFields = []string{"start_s", "end_s", "infill_lyrics", "prompt", "title", "tags", "negative_tags"}
@@ -152,19 +153,19 @@ func newReplace(job mediagate.Job) (*wire, error) {
 	if err := vendorhttp.DecodeParams(job.Params, &p, replaceFields...); err != nil {
 		return nil, err
 	}
-	m := models[usual]
-	w := makes(job, body{
+	m := models[defaultVersion]
+	w := newRequest(job, body{
 		Action: "replace_section", Model: m.name,
-		Start: vendorhttp.Hundredth(p.Start), End: vendorhttp.Hundredth(p.End),
+		Start: vendorhttp.RoundToHundredth(p.Start), End: vendorhttp.RoundToHundredth(p.End),
 		Lyric: cmp.Or(p.Prompt, p.InfillLyrics), Prompt: p.InfillLyrics,
 		Title: p.Title, Style: p.Tags, StyleNegative: p.NegativeTags,
 	})
-	if err := w.on(job.Source, taskField); err != nil {
+	if err := w.setSource(job.Source, taskField); err != nil {
 		return nil, err
 	}
 	return w, cmp.Or(
-		m.fits("prompt", p.Prompt, p.Tags, p.Title),
-		vendorhttp.AtMost("infill_lyrics", p.InfillLyrics, m.lyric),
+		m.checkTexts("prompt", p.Prompt, p.Tags, p.Title),
+		vendorhttp.CheckLength("infill_lyrics", p.InfillLyrics, m.lyric),
 	)
 }
 

@@ -86,41 +86,43 @@ func meaningOf(code string) vendorhttp.Meaning {
 	return meanings[family]
 }
 
-// said reads the error at the top level of an answer. The error of a failed job is below output.
-func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+// readError reads the error at the top level of an answer. The error of a failed job is below
+// output.
+func (r *reply) readError(answer vendorhttp.Answer) vendorhttp.Reading {
 	own := answer.Decode(r) == nil
-	return vendorhttp.Said{
-		Own: own, Done: r.Code == "" && answer.Status == http.StatusOK,
+	return vendorhttp.Reading{
+		FromVendor: own, Done: r.Code == "" && answer.Status == http.StatusOK,
 		Meaning: meaningOf(string(r.Code)), Code: string(r.Code),
 		RequestID: string(r.RequestID), Text: string(r.Message),
 	}
 }
 
-// submitted reads the answer to a submission, whose error may also be below output.
-func (r *reply) submitted(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.said(answer)
-	said.Code, said.Text = cmp.Or(said.Code, string(r.Output.Code)), cmp.Or(said.Text, string(r.Output.Message))
-	said.Meaning = meaningOf(said.Code)
-	said.Done = said.Done && said.Code == ""
-	return said
+// readSubmission reads the answer to a submission, whose error may also be below output.
+func (r *reply) readSubmission(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readError(answer)
+	reading.Code = cmp.Or(reading.Code, string(r.Output.Code))
+	reading.Text = cmp.Or(reading.Text, string(r.Output.Message))
+	reading.Meaning = meaningOf(reading.Code)
+	reading.Done = reading.Done && reading.Code == ""
+	return reading
 }
 
-func (r *reply) madeImage(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.submitted(answer)
-	said.Done = said.Done && r.Output.Choices != nil
-	return said
+func (r *reply) readImage(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readSubmission(answer)
+	reading.Done = reading.Done && r.Output.Choices != nil
+	return reading
 }
 
-func (r *reply) madeJob(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.submitted(answer)
-	said.Done = said.Done && r.Output.TaskID.ID() != ""
-	return said
+func (r *reply) readJob(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readSubmission(answer)
+	reading.Done = reading.Done && r.Output.TaskID.ID() != ""
+	return reading
 }
 
-// found reads the answer to a query. It ignores the code below output, which is the reason of a
+// readQuery reads the answer to a query. It ignores the code below output, which is the reason of a
 // failed job.
-func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
-	said := r.said(answer)
-	said.Done = said.Done && r.Output.TaskID.ID() != ""
-	return said
+func (r *reply) readQuery(answer vendorhttp.Answer) vendorhttp.Reading {
+	reading := r.readError(answer)
+	reading.Done = reading.Done && r.Output.TaskID.ID() != ""
+	return reading
 }

@@ -29,7 +29,7 @@ func newBaseImage(job mediagate.Job) (*request, error) {
 	return imageRequest(job, prompt, imageParameters{Size: size}), nil
 }
 
-var inPixels = regexp.MustCompile(`^([0-9]{2,5})[xX*]([0-9]{2,5})$`)
+var pixelSizePattern = regexp.MustCompile(`^([0-9]{2,5})[xX*]([0-9]{2,5})$`)
 
 // decodeBaseImage reads a request of the base contract. size is a ratio, or a width and a height in
 // pixels.
@@ -38,7 +38,7 @@ func decodeBaseImage(job mediagate.Job) (prompt, size string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if sides := inPixels.FindStringSubmatch(b.Size); sides != nil {
+	if sides := pixelSizePattern.FindStringSubmatch(b.Size); sides != nil {
 		if b.Resolution != "" || b.AspectRatio != "" {
 			return "", "", mediagate.Invalid("size", "size in pixels excludes resolution and aspect_ratio")
 		}
@@ -54,8 +54,8 @@ func decodeBaseImage(job mediagate.Job) (prompt, size string, err error) {
 	return b.Prompt, size, nil
 }
 
-// olderWan matches the names of Wan's models with the older protocol.
-var olderWan = regexp.MustCompile(`^wan(x|2\.[0-6](-|$))`)
+// olderWanPattern matches the names of Wan's models with the older protocol.
+var olderWanPattern = regexp.MustCompile(`^wan(x|2\.[0-6](-|$))`)
 
 // newBaseVideo writes a request of the base contract as a video. The upstream's name selects the
 // protocol: names of Kling's and Vidu's models begin with the maker, and all others are Wan's. The
@@ -107,28 +107,28 @@ func baseKling(b vendorhttp.Base) (*klingInput, *klingParameters, error) {
 // baseWan writes a request for a model of Wan. Images are references if the model's name contains
 // -r2v, otherwise the first frame and the last.
 func baseWan(upstream string, b vendorhttp.Base) (in *wanInput, out *wanParameters, err error) {
-	older, refers := olderWan.MatchString(upstream), strings.Contains(upstream, fromReferences)
-	prompt, most := wanV2PromptMost, len(frames)
+	older, takesReferences := olderWanPattern.MatchString(upstream), strings.Contains(upstream, fromReferences)
+	prompt, maxImages := maxWanV2Prompt, len(frames)
 	if older {
-		prompt, most = wanPromptMost, 1
+		prompt, maxImages = maxWanPrompt, 1
 	}
-	if refers {
-		most = referencesMost
+	if takesReferences {
+		maxImages = maxReferences
 	}
-	if len(b.ImageURLs) > most {
-		return nil, nil, mediagate.Invalid("image_urls", "image_urls takes at most %d images here", most)
+	if len(b.ImageURLs) > maxImages {
+		return nil, nil, mediagate.Invalid("image_urls", "image_urls takes at most %d images here", maxImages)
 	}
-	if err := short("prompt", b.Prompt, prompt); err != nil {
+	if err := checkLength("prompt", b.Prompt, prompt); err != nil {
 		return nil, nil, err
 	}
 	in, out = &wanInput{Prompt: b.Prompt}, &wanParameters{}
-	if out.Duration, err = whole("duration", b.Duration); err != nil {
+	if out.Duration, err = parseInteger("duration", b.Duration); err != nil {
 		return nil, nil, err
 	}
-	if out.Seed, err = seedOf(b.Seed); err != nil {
+	if out.Seed, err = parseSeed(b.Seed); err != nil {
 		return nil, nil, err
 	}
-	framed := len(b.ImageURLs) > 0 && !refers // the video then has the ratio of its frame
+	framed := len(b.ImageURLs) > 0 && !takesReferences // the video then has the ratio of its frame
 	if older {
 		if framed {
 			in.Image, out.Resolution = b.ImageURLs[0], b.Resolution

@@ -37,20 +37,20 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, err
 	}
 	var made reply
-	if synchronous(job.Operation) {
-		if err := a.send(ctx, job, req, imageTimeout, nil, made.madeImage); err != nil {
+	if isSynchronous(job.Operation) {
+		if err := a.send(ctx, job, req, imageTimeout, nil, made.readImage); err != nil {
 			return mediagate.Submission{}, err
 		}
 		return imageSubmission(job, a.HTTP.ID(made.RequestID), made), nil
 	}
 	// Without this header the vendor runs the call synchronously or refuses it.
 	async := http.Header{"X-Dashscope-Async": {"enable"}}
-	if err := a.send(ctx, job, req, videoTimeout, async, made.madeJob); err != nil {
+	if err := a.send(ctx, job, req, videoTimeout, async, made.readJob); err != nil {
 		return mediagate.Submission{}, err
 	}
 	ref := mediagate.JobRef{JobID: made.Output.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}
-	if req.marked {
-		ref.State = stateMarked
+	if req.wantsWatermark {
+		ref.State = stateWatermark
 	}
 	return mediagate.Submission{Ref: ref}, nil
 }
@@ -71,19 +71,19 @@ func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Sub
 
 // send submits the job.
 func (a *Adapter) send(
-	ctx context.Context, job mediagate.Job, req *request, most time.Duration, header http.Header,
-	read func(vendorhttp.Answer) vendorhttp.Said,
+	ctx context.Context, job mediagate.Job, req *request, timeout time.Duration, header http.Header,
+	read func(vendorhttp.Answer) vendorhttp.Reading,
 ) error {
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: req.path, Header: header, Body: vendorhttp.JSON(req),
-		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: most},
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: timeout},
 	}, read)
 }
 
 // Poll asks for a job by the vendor's id. Images have no job, because they end with the submission.
 func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	switch _, known := writers[ref.Operation]; {
-	case synchronous(ref.Operation), ref.Operation == "": // rows of images once had no operation
+	case isSynchronous(ref.Operation), ref.Operation == "": // rows of images once had no operation
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor keeps no synchronous jobs")
 	case !known:
 		// KindNotFound would prove that the vendor has no such job.
@@ -95,7 +95,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	var r reply
 	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID),
-	}, r.found); err != nil {
+	}, r.readQuery); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, r)
@@ -103,7 +103,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 
 // Cancel stops a job that is still queued. The vendor does not stop a job that has begun.
 func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
-	if _, known := writers[ref.Operation]; !known || synchronous(ref.Operation) {
+	if _, known := writers[ref.Operation]; !known || isSynchronous(ref.Operation) {
 		return mediagate.Errorf(mediagate.KindInvalid, "jobs of operation %q cannot be stopped", ref.Operation)
 	}
 	if ref.JobID == "" {
@@ -111,5 +111,5 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	}
 	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Stops, Method: http.MethodPost, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel",
-	}, new(reply).said)
+	}, new(reply).readError)
 }

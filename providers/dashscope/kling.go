@@ -79,7 +79,7 @@ func newKling(job mediagate.Job) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark}, nil
 }
 
 // newKlingOmni writes a video with subjects that the vendor has on record.
@@ -105,7 +105,7 @@ func newKlingOmni(job mediagate.Job) (*request, error) {
 		}
 		in.ElementList = append(in.ElementList, klingID{id})
 	}
-	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark}, nil
 }
 
 func (p *klingParams) write() (*klingInput, *klingParameters, error) {
@@ -115,7 +115,7 @@ func (p *klingParams) write() (*klingInput, *klingParameters, error) {
 	case len(p.ImageURLs) > len(frames):
 		return nil, nil, invalid("image_urls", fmt.Sprintf("takes at most %d images here", len(frames)))
 	}
-	seconds, err := whole("duration", p.Duration)
+	seconds, err := parseInteger("duration", p.Duration)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,11 +133,11 @@ func (p *klingParams) write() (*klingInput, *klingParameters, error) {
 	in.ShotType = p.ShotType
 	for i, shot := range p.MultiPrompt {
 		field := fmt.Sprintf("multi_prompt[%d].", i)
-		index, err := whole(field+"index", shot.Index)
+		index, err := parseInteger(field+"index", shot.Index)
 		if err != nil {
 			return nil, nil, err
 		}
-		seconds, err := whole(field+"duration", shot.Duration)
+		seconds, err := parseInteger(field+"duration", shot.Duration)
 		if err != nil {
 			return nil, nil, err
 		}

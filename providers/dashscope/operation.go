@@ -37,8 +37,8 @@ var writers = map[string]func(mediagate.Job) (*request, error){
 	opBaseImage: newBaseImage, opBaseVideo: newBaseVideo, opKling: newKling, opKlingOmni: newKlingOmni, opVidu: newVidu,
 }
 
-// synchronous reports whether the answer to the submission holds the result.
-func synchronous(operation string) bool { return operation == opImage || operation == opBaseImage }
+// isSynchronous reports whether the answer to the submission holds the result.
+func isSynchronous(operation string) bool { return operation == opImage || operation == opBaseImage }
 
 // Description describes the adapter: its credentials and its operations.
 func Description() providers.Description {

@@ -16,8 +16,8 @@ type request struct {
 	Input      any    `json:"input"`
 	Parameters any    `json:"parameters"`
 
-	path   string
-	marked bool // the client wants the file with a watermark
+	path           string
+	wantsWatermark bool // the client wants the file with a watermark
 }
 
 // Supports returns an error that says why the vendor's API cannot express the request, or nil.
@@ -52,16 +52,16 @@ func decode[T any](job mediagate.Job) (*T, error) {
 // invalid returns the error about a field. rule follows the name of the field in the message.
 func invalid(field, rule string) error { return mediagate.Invalid(field, "%s %s", field, rule) }
 
-// short returns an error if the text has more characters than the vendor takes.
-func short(field, text string, most int) error {
-	if utf8.RuneCountInString(text) > most {
-		return invalid(field, fmt.Sprintf("must be a string of at most %d characters here", most))
+// checkLength returns an error if the text has more characters than the vendor takes.
+func checkLength(field, text string, limit int) error {
+	if utf8.RuneCountInString(text) > limit {
+		return invalid(field, fmt.Sprintf("must be a string of at most %d characters here", limit))
 	}
 	return nil
 }
 
-// whole reads an integer.
-func whole(field string, n json.Number) (int64, error) {
+// parseInteger reads an integer.
+func parseInteger(field string, n json.Number) (int64, error) {
 	v, err := strconv.ParseInt(n.String(), 10, 64)
 	if err != nil {
 		return 0, invalid(field, "must be an integer")
@@ -69,20 +69,20 @@ func whole(field string, n json.Number) (int64, error) {
 	return v, nil
 }
 
-// seedMost is the largest seed that the vendor takes.
-const seedMost = 1<<31 - 1
+// maxSeed is the largest seed that the vendor takes.
+const maxSeed = 1<<31 - 1
 
-// seedOf reads a seed. nil lets the vendor choose one.
-func seedOf(n json.Number) (*int64, error) {
+// parseSeed reads a seed. nil lets the vendor choose one.
+func parseSeed(n json.Number) (*int64, error) {
 	if n == "" {
 		return nil, nil
 	}
-	v, err := whole("seed", n)
+	v, err := parseInteger("seed", n)
 	if err != nil {
 		return nil, err
 	}
-	if v < 0 || v > seedMost {
-		return nil, invalid("seed", fmt.Sprintf("must be an integer between 0 and %d here", seedMost))
+	if v < 0 || v > maxSeed {
+		return nil, invalid("seed", fmt.Sprintf("must be an integer between 0 and %d here", maxSeed))
 	}
 	return &v, nil
 }

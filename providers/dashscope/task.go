@@ -8,12 +8,13 @@ import (
 // chargeUnit is the unit in which the vendor charges: the seconds that it bills.
 const chargeUnit = "seconds"
 
-// stateMarked is the State of a reference whose client wants the file with a watermark. Stored rows
-// hold it, so it must not change.
-const stateMarked = "watermark"
+// stateWatermark is the State of a reference whose client wants the file with a watermark. Stored
+// rows hold it, so it must not change.
+const stateWatermark = "watermark"
 
-// absent is the status of a job that is older than 24 hours, or that the account does not have.
-const absent = "UNKNOWN"
+// statusUnknown is the status of a job that is older than 24 hours, or that the account does not
+// have.
+const statusUnknown = "UNKNOWN"
 
 // states maps the vendor's words for the status of an existing job.
 var states = map[string]mediagate.JobState{
@@ -31,13 +32,13 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 	if err != nil {
 		return report, err
 	}
-	if r.Output.Status == absent {
+	if r.Output.Status == statusUnknown {
 		return mediagate.Report{}, mediagate.Errorf(
 			mediagate.KindNotFound, "the vendor does not know the job, or not any more")
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Offer(r.success(ref.State == stateMarked), true)
+		report.Offer(r.successOutcome(ref.State == stateWatermark), true)
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(r.Output.Code), string(r.Output.Message))
 	default: // still under way
@@ -45,14 +46,14 @@ func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error
 	return report, nil
 }
 
-// success returns the outcome of a job that succeeded. Some models offer a watermarked file beside
-// the clean one. The others put the watermark into their only file.
-func (r reply) success(marked bool) *mediagate.Outcome {
+// successOutcome returns the outcome of a job that succeeded. Some models offer a watermarked file
+// beside the clean one. The others put the watermark into their only file.
+func (r reply) successOutcome(wantsWatermark bool) *mediagate.Outcome {
 	link := r.Output.VideoURL.Link()
-	if other := r.Output.MarkedURL.Link(); marked && other != "" {
+	if other := r.Output.MarkedURL.Link(); wantsWatermark && other != "" {
 		link = other
 	}
-	seconds := r.delivered()
+	seconds := r.resultSeconds()
 	out := &mediagate.Outcome{
 		Seconds: seconds, VendorCharge: mediagate.ChargedBy(r.Usage.Seconds.Decimal(), chargeUnit),
 	}
@@ -62,9 +63,10 @@ func (r reply) success(marked bool) *mediagate.Outcome {
 	return out
 }
 
-// delivered returns the length of the result in seconds, or 0 if it is unknown. The billed seconds
-// of a job with a source video include the source, so they do not give the length of the result.
-func (r reply) delivered() float64 {
+// resultSeconds returns the length of the result in seconds, or 0 if it is unknown. The billed
+// seconds of a job with a source video include the source, so they do not give the length of the
+// result.
+func (r reply) resultSeconds() float64 {
 	switch out := r.Usage.OutputSeconds.Seconds(); {
 	case out > 0:
 		return out

@@ -51,7 +51,7 @@ func newVidu(job mediagate.Job) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark}, nil
 }
 
 func (p *viduParams) write() (in *viduInput, out *viduParameters, err error) {
@@ -62,10 +62,10 @@ func (p *viduParams) write() (in *viduInput, out *viduParameters, err error) {
 	if out.Size == "" {
 		return nil, nil, invalid("aspect_ratio", "has no pixel size here")
 	}
-	if out.Duration, err = whole("duration", p.Duration); err != nil {
+	if out.Duration, err = parseInteger("duration", p.Duration); err != nil {
 		return nil, nil, err
 	}
-	if out.Seed, err = seedOf(p.Seed); err != nil {
+	if out.Seed, err = parseSeed(p.Seed); err != nil {
 		return nil, nil, err
 	}
 	in = &viduInput{Prompt: p.Prompt}

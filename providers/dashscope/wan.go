@@ -11,11 +11,11 @@ import (
 // The limits of Wan that our contract does not state. Those for references come from a secondary
 // source.
 const (
-	wanPromptMost    = 1500 // of the older protocol
-	wanV2PromptMost  = 5000
-	wanNegativeMost  = 500
-	referencesMost   = 5
-	referencesLength = 10 // seconds, if the video has references
+	maxWanPrompt         = 1500 // of the older protocol
+	maxWanV2Prompt       = 5000
+	maxWanNegativePrompt = 500
+	maxReferences        = 5
+	maxReferenceSeconds  = 10 // if the video has references
 )
 
 // wanParams are the fields of the gateway's request for a video by Wan.
@@ -48,12 +48,12 @@ const (
 type scene struct {
 	first, last    string
 	images, videos []string // references
-	listed         bool     // image_urls names some of the images
+	hasImageURLs   bool     // image_urls names some of the images
 }
 
 // scene sorts the media by purpose. A single image without any other media is the first frame.
 func (p *wanParams) scene() (scene, error) {
-	s := scene{images: slices.Clone(p.ImageURLs), videos: p.VideoURLs, listed: len(p.ImageURLs) > 0}
+	s := scene{images: slices.Clone(p.ImageURLs), videos: p.VideoURLs, hasImageURLs: len(p.ImageURLs) > 0}
 	if len(p.ImageURLs) == 1 && len(p.ImageWithRoles)+len(p.VideoURLs) == 0 {
 		return scene{first: p.ImageURLs[0]}, nil
 	}
@@ -86,23 +86,23 @@ func (s scene) kind() string {
 	}
 }
 
-// judge returns an error if no model of Wan can express the scene.
-func (s scene) judge() error {
+// validate returns an error if no model of Wan can express the scene.
+func (s scene) validate() error {
 	switch {
 	case s.last != "" && s.references() > 0:
 		return invalid("image_with_roles", "may not have a last_frame beside images or videos to refer to")
 	case s.last != "" && s.first == "":
 		return invalid("image_with_roles", "must have a first_frame beside a last_frame")
-	case s.references() > referencesMost:
+	case s.references() > maxReferences:
 		field := "image_with_roles"
 		switch {
 		case len(s.videos) > 0:
 			field = "video_urls"
-		case s.listed:
+		case s.hasImageURLs:
 			field = "image_urls"
 		}
 		return mediagate.Invalid(field,
-			"%s: images and videos to refer to may be at most %d together", field, referencesMost)
+			"%s: images and videos to refer to may be at most %d together", field, maxReferences)
 	default:
 		return nil
 	}
@@ -136,19 +136,19 @@ func newWan(job mediagate.Job) (p *wanParams, s scene, in *wanInput, out *wanPar
 		return nil, s, nil, nil, err
 	}
 	if s, err = p.scene(); err == nil {
-		err = s.judge()
+		err = s.validate()
 	}
 	if err == nil {
-		err = short("negative_prompt", p.NegativePrompt, wanNegativeMost)
+		err = checkLength("negative_prompt", p.NegativePrompt, maxWanNegativePrompt)
 	}
 	if err != nil {
 		return nil, s, nil, nil, err
 	}
 	out = &wanParameters{PromptExtend: p.PromptExtend, Watermark: p.Watermark}
-	if out.Duration, err = whole("duration", p.Duration); err != nil {
+	if out.Duration, err = parseInteger("duration", p.Duration); err != nil {
 		return nil, s, nil, nil, err
 	}
-	if out.Seed, err = seedOf(p.Seed); err != nil {
+	if out.Seed, err = parseSeed(p.Seed); err != nil {
 		return nil, s, nil, nil, err
 	}
 	return p, s, &wanInput{Prompt: p.Prompt, NegativePrompt: p.NegativePrompt}, out, nil
@@ -177,11 +177,11 @@ func newVideo(job mediagate.Job) (*request, error) {
 		return nil, invalid("image_with_roles", "may not have a last_frame here")
 	case s.first != "" && s.references() > 0:
 		return nil, invalid("image_with_roles", "may not have a first_frame beside images or videos to refer to here")
-	case kind == fromReferences && out.Duration > referencesLength:
+	case kind == fromReferences && out.Duration > maxReferenceSeconds:
 		return nil, invalid("duration",
-			fmt.Sprintf("must be at most %d here with images or videos to refer to", referencesLength))
+			fmt.Sprintf("must be at most %d here with images or videos to refer to", maxReferenceSeconds))
 	}
-	if err := short("prompt", p.Prompt, wanPromptMost); err != nil {
+	if err := checkLength("prompt", p.Prompt, maxWanPrompt); err != nil {
 		return nil, err
 	}
 	if kind == fromFrames { // the video has the ratio of its frame
@@ -192,7 +192,7 @@ func newVideo(job mediagate.Job) (*request, error) {
 	if kind == fromReferences {
 		in.References, out.Audio = slices.Concat(s.images, s.videos), p.Audio
 	}
-	return &request{Model: job.Upstream + kind, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return &request{Model: job.Upstream + kind, Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark}, nil
 }
 
 // newVideoV2 writes a request of the newer protocol. Its models always make sound.
@@ -201,10 +201,10 @@ func newVideoV2(job mediagate.Job) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(s.videos) > 0 && out.Duration > referencesLength {
-		return nil, invalid("duration", fmt.Sprintf("must be at most %d with videos to refer to", referencesLength))
+	if len(s.videos) > 0 && out.Duration > maxReferenceSeconds {
+		return nil, invalid("duration", fmt.Sprintf("must be at most %d with videos to refer to", maxReferenceSeconds))
 	}
-	if err := short("prompt", p.Prompt, wanV2PromptMost); err != nil {
+	if err := checkLength("prompt", p.Prompt, maxWanV2Prompt); err != nil {
 		return nil, err
 	}
 	add := func(kind string, links ...string) {
@@ -223,7 +223,7 @@ func newVideoV2(job mediagate.Job) (*request, error) {
 		out.Ratio = p.AspectRatio
 	}
 	return &request{
-		Model: job.Upstream + s.kind(), Input: in, Parameters: out, path: videoPath, marked: p.Watermark,
+		Model: job.Upstream + s.kind(), Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark,
 	}, nil
 }
 
@@ -265,11 +265,11 @@ func newEdit(job mediagate.Job) (*request, error) {
 		Resolution: p.Resolution, Ratio: p.Size, AudioSetting: p.Metadata.AudioSetting,
 		PromptExtend: p.PromptExtend, Watermark: p.Watermark,
 	}
-	if out.Duration, err = whole("duration", p.Duration); err != nil {
+	if out.Duration, err = parseInteger("duration", p.Duration); err != nil {
 		return nil, err
 	}
-	if out.Seed, err = seedOf(p.Seed); err != nil {
+	if out.Seed, err = parseSeed(p.Seed); err != nil {
 		return nil, err
 	}
-	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, marked: p.Watermark}, nil
+	return &request{Model: job.Upstream, Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark}, nil
 }

@@ -54,7 +54,7 @@ func (v *Vendor) connect(ch mediagate.Channel, opt providers.Options) (*adapter,
 		secrets = append(secrets, secret)
 		header.Set(c.header, strings.Replace(c.value, "{}", secret.Reveal(), 1))
 	}
-	check.Known(names, v.options)
+	check.CheckNames(names, v.options)
 	base := check.BaseURL(v.base)
 	if err := check.Err(); err != nil {
 		return nil, err
@@ -352,9 +352,9 @@ func (a *adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	case o.job == nil, err == nil && len(names) == 0:
 		return a.report(ctx, o, ref, r, false)
 	case err != nil || textOf(names[0]) == "":
-		return mediagate.Report{}, vendorhttp.Strange("the answer names no job")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer names no job")
 	case string(textOf(names[0])) != ref.JobID:
-		return mediagate.Report{}, vendorhttp.Strange("the answer is about another job")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer is about another job")
 	}
 	return a.report(ctx, o, ref, r, true)
 }
@@ -388,17 +388,17 @@ func (f finder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Repor
 	if o.lookup.answer != nil {
 		jobs := r.all(o.lookup.answer)
 		if len(jobs) == 0 {
-			return mediagate.Report{}, vendorhttp.Strange("the answer does not say whether there is such a job")
+			return mediagate.Report{}, vendorhttp.ProtocolError("the answer does not say whether there is such a job")
 		}
 		if r.document = jobs[0]; r.document == nil {
 			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor has no such job")
 		}
 	}
 	if string(r.text(o.lookup.task)) != ref.ExternalID {
-		return mediagate.Report{}, vendorhttp.Strange("the answer is about another job")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer is about another job")
 	}
 	if ref.JobID = jobID(r.text(o.job)); ref.JobID == "" {
-		return mediagate.Report{}, vendorhttp.Strange("the answer names no job")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer names no job")
 	}
 	r.scope.job = ref.JobID
 	return f.a.report(ctx, o, ref, r, true)

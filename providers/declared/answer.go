@@ -46,7 +46,7 @@ func (r *reader) isTrue(e *expression) bool {
 }
 
 // read reads the answer to a call: what it proves for vendorhttp, and a reader for the rest.
-func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Said) {
+func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Reading) {
 	document, err := decode(answer.Body)
 	members, isObject := document.(map[string]any)
 	s.call, s.status, s.headers = name, answer.Status, map[string]any{}
@@ -56,8 +56,8 @@ func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (
 	r := &reader{document: members, scope: s}
 	table := a.vendor.errors
 	row := table.find(r, table.code)
-	said := vendorhttp.Said{
-		Own: isObject && err == nil, Meaning: row.meaning, Sure: row.sure,
+	said := vendorhttp.Reading{
+		FromVendor: isObject && err == nil, Meaning: row.meaning, ForAllCalls: row.sure,
 		Code: r.scope.code, Text: string(r.text(table.text)), RequestID: string(r.text(table.request)),
 	}
 	good := r.scope.code == ""
@@ -65,13 +65,13 @@ func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (
 		good = r.isTrue(c.ok)
 	}
 	said.Done = good && answer.Status < http.StatusMultipleChoices
-	r.failed = said.Own && r.isTrue(c.failed)
+	r.failed = said.FromVendor && r.isTrue(c.failed)
 	// The answer to a successful cancel may be empty.
-	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0
+	said.FromVendor = said.FromVendor || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0
 	switch known := row.meaning.Kind != mediagate.KindInternal; {
 	case known && answer.Status >= http.StatusInternalServerError:
 		a.explain("%s: does not count: an answer of HTTP %d proves nothing", row.path, answer.Status)
-	case known && !said.Own:
+	case known && !said.FromVendor:
 		a.explain("%s: does not count: the answer is no JSON object", row.path)
 	}
 	return r, said

@@ -46,10 +46,10 @@ type candidate struct {
 const (
 	// textBytes bounds an answer without its images.
 	textBytes = 1 << 20
-	// taken, with the image's number, replaces the bytes of an image that the sink has stored.
-	// Drafts come before the final image, and the sink keeps only the last one. replaced replaces
+	// storedMark, with the image's number, replaces the bytes of an image that the sink has stored.
+	// Drafts come before the final image, and the sink keeps only the last one. brokenMark replaces
 	// bytes that are not base64.
-	taken, replaced = "taken", "replaced"
+	storedMark, brokenMark = "taken", "replaced"
 )
 
 // outcome reads the answer and streams each image into the sink while it arrives. HTTP 200 proves
@@ -67,10 +67,10 @@ func (a *Adapter) outcome(
 		stored, err := job.Sink.Store(ctx, index, base64.NewDecoder(base64.StdEncoding, data))
 		if _, corrupt := errors.AsType[base64.CorruptInputError](err); corrupt {
 			broken = true
-			return replaced, nil
+			return brokenMark, nil
 		}
 		media, broken = stored, false
-		return taken + number(images), err
+		return storedMark + mark(images), err
 	})
 	r, whole := new(reply), false
 	if err == nil {
@@ -79,7 +79,7 @@ func (a *Adapter) outcome(
 			err = nil // a field of another type must not hide the image beside it
 		}
 		whole = err == nil
-		if whole && !r.own() {
+		if whole && !r.isVendorAnswer() {
 			err = errForeign
 		}
 	}
@@ -93,7 +93,7 @@ func (a *Adapter) outcome(
 	s := mediagate.Submission{Ref: mediagate.JobRef{
 		JobID: a.HTTP.ID(r.ResponseID), ExternalID: job.ExternalID, Operation: job.Operation,
 	}}
-	if !broken && r.shows(taken+number(images)) {
+	if !broken && r.hasImage(storedMark+mark(images)) {
 		media.Index = index
 		s.Outcome = &mediagate.Outcome{
 			Succeeded: true, Media: []mediagate.Media{media},
@@ -108,18 +108,18 @@ func (a *Adapter) outcome(
 // errForeign is the cause for an answer that is not in the vendor's format.
 var errForeign = errors.New("the answer holds neither a candidate nor a reason")
 
-// own reports whether the answer is in the vendor's format: it has a candidate with content, or a
-// reason why there is no image.
-func (r *reply) own() bool {
+// isVendorAnswer reports whether the answer is in the vendor's format: it has a candidate with
+// content, or a reason why there is no image.
+func (r *reply) isVendorAnswer() bool {
 	return r.Feedback.BlockReason != "" || slices.ContainsFunc(r.Candidates, func(c candidate) bool {
 		return c.FinishReason != "" || len(c.Content.Parts) > 0
 	})
 }
 
-func number(n int) string { return strings.Repeat("+", n) } // JSON needs no escapes for it
+func mark(n int) string { return strings.Repeat("+", n) } // JSON needs no escapes for it
 
-// shows reports whether the answer holds the image outside of its thoughts.
-func (r *reply) shows(image string) bool {
+// hasImage reports whether the answer holds the image outside of its thoughts.
+func (r *reply) hasImage(image string) bool {
 	for _, c := range r.Candidates {
 		for _, p := range c.Content.Parts {
 			if string(p.Inline.Data) == image {

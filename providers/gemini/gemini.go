@@ -88,7 +88,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 			req.Release() // the answers may take minutes, and they need no images
 		}
 	}
-	made := &images{job: job, open: n}
+	made := &results{job: job, callsLeft: n}
 	var calls sync.WaitGroup
 	for i := range n {
 		body := req.Body(sent)

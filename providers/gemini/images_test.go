@@ -49,7 +49,7 @@ func TestMemoryOfSentImages(t *testing.T) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); a.images.Held() > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); a.images.HeldBytes() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the images of a request that was sent still hold memory")
 		}

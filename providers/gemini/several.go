@@ -10,25 +10,25 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// images gathers the results of the calls of one job.
-type images struct {
+// results gathers the results of the calls of one job.
+type results struct {
 	job mediagate.Job
 
-	mu     sync.Mutex
-	open   int                     // calls that have not ended
-	media  []mediagate.Media       // the images that have arrived
-	ref    mediagate.JobRef        // the reference of the first call that succeeded
-	failed []mediagate.Submission  // calls that the vendor answered without an image
-	errs   []error                 // calls that were refused or lost
-	charge *mediagate.VendorCharge // the sum over all calls that the vendor answered
+	mu        sync.Mutex
+	callsLeft int                     // calls that have not ended
+	media     []mediagate.Media       // the images that have arrived
+	ref       mediagate.JobRef        // the reference of the first call that succeeded
+	failed    []mediagate.Submission  // calls that the vendor answered without an image
+	errs      []error                 // calls that were refused or lost
+	charge    *mediagate.VendorCharge // the sum over all calls that the vendor answered
 }
 
 // add takes the result of one call. While other calls are open it records the images that have
 // arrived, in case this process dies before the last call ends.
-func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
+func (m *results) add(ctx context.Context, one mediagate.Submission, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.open--
+	m.callsLeft--
 	if err != nil {
 		m.errs = append(m.errs, err)
 		return
@@ -42,7 +42,7 @@ func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 		m.ref = one.Ref
 	}
 	m.media = append(m.media, one.Outcome.Media...)
-	if m.open > 0 {
+	if m.callsLeft > 0 {
 		_ = mediagate.Guarded(func() error { // an unrecovered panic on this goroutine would end the process
 			m.job.Sink.Record(ctx, m.success())
 			return nil
@@ -51,7 +51,7 @@ func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 }
 
 // success returns a success with the images that have arrived, in the order of their indexes.
-func (m *images) success() mediagate.Submission {
+func (m *results) success() mediagate.Submission {
 	made := mediagate.Outcome{
 		Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media), VendorText: m.missing(),
 	}
@@ -60,7 +60,7 @@ func (m *images) success() mediagate.Submission {
 }
 
 // missing returns the reasons why images are missing, for operators. It returns "" if none is.
-func (m *images) missing() string {
+func (m *results) missing() string {
 	var why []string
 	for _, err := range m.errs {
 		why = append(why, mediagate.KindOf(err).String())
@@ -89,7 +89,7 @@ func rank(err error) int { return slices.Index(refusals, mediagate.KindOf(err)) 
 // a call was lost, the job is lost too, since the vendor may have made its image. If the vendor
 // answered without an image, the job has failed. Otherwise the vendor refused all calls, and
 // submission returns the refusal of the lowest rank.
-func (m *images) submission() (mediagate.Submission, error) {
+func (m *results) submission() (mediagate.Submission, error) {
 	lost := slices.IndexFunc(m.errs, func(err error) bool { return rank(err) < 0 })
 	switch {
 	case len(m.media) > 0:

@@ -27,8 +27,8 @@ func (o Operation) Parts() (owner, id string, ok bool) {
 	return owner, id, resource.MatchString(owner) && resource.MatchString(id) && !strings.Contains(id, "/")
 }
 
-// NameOf returns the name of an operation.
-func NameOf(owner, id string) string { return owner + "/operations/" + id }
+// OperationName returns the name of an operation.
+func OperationName(owner, id string) string { return owner + "/operations/" + id }
 
 // State returns a report with the operation's progress. An answer about another operation violates
 // the vendor's protocol. The error is KindTransient, since a second call may return the right one.
@@ -41,9 +41,9 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 	switch {
 	case o.Done == nil, *o.Done == "false":
 	case *o.Done != "true":
-		report.State, report.Word = mediagate.JobUnknown, client.Word(string(*o.Done))
+		report.State, report.Word = mediagate.JobUnknown, client.CleanWord(string(*o.Done))
 	case o.Error != nil:
-		report.State, report.Word = mediagate.JobFailed, client.Word(o.Error.Word())
+		report.State, report.Word = mediagate.JobFailed, client.CleanWord(o.Error.CodeName())
 		report.Outcome = o.Error.outcome(client)
 	default:
 		report.State = mediagate.JobSucceeded
@@ -56,9 +56,9 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 func (s Status) outcome(client *vendorhttp.Client) *mediagate.Outcome {
 	var v vendorhttp.Meaning
 	switch {
-	case s.Moderated():
+	case s.IsModerated():
 		v.Kind = mediagate.KindModerated
-	case s.Word() == "INVALID_ARGUMENT":
+	case s.CodeName() == "INVALID_ARGUMENT":
 		v.Kind = mediagate.KindInvalid
 	}
 	return client.Failed(vendorhttp.FailureOf(v), string(s.Message))
@@ -70,7 +70,7 @@ var policy = regexp.MustCompile(
 	`(?i)responsible ai|usage guidelines|content polic|safety|sensitive words|support codes?:`,
 )
 
-// Moderated reports whether the vendor refused the content.
-func (s Status) Moderated() bool {
-	return s.Word() == "INVALID_ARGUMENT" && policy.MatchString(string(s.Message))
+// IsModerated reports whether the vendor refused the content.
+func (s Status) IsModerated() bool {
+	return s.CodeName() == "INVALID_ARGUMENT" && policy.MatchString(string(s.Message))
 }

@@ -28,8 +28,8 @@ var names = map[vendorhttp.Text]string{
 	"16": "UNAUTHENTICATED",
 }
 
-// Word returns the name of the status code, which is the key of the tables.
-func (s Status) Word() string {
+// CodeName returns the name of the status code, which is the key of the tables.
+func (s Status) CodeName() string {
 	if s.Name != "" {
 		return string(s.Name)
 	}
@@ -57,7 +57,7 @@ const badKey = "API_KEY_INVALID"
 
 // meaning returns the meaning of the status, by the table and the reasons in its details.
 func (s Status) meaning() vendorhttp.Meaning {
-	m := meanings[s.Word()]
+	m := meanings[s.CodeName()]
 	for _, d := range s.Details {
 		if d.Reason == badKey && m.Kind == mediagate.KindInvalid {
 			m.Kind = mediagate.KindCredentials
@@ -75,34 +75,34 @@ func read(answer vendorhttp.Answer) (s Status, own bool) {
 	return body.Error, own
 }
 
-// said reads the error of an answer.
-func said(answer vendorhttp.Answer) (Status, vendorhttp.Said) {
+// readError reads the error of an answer.
+func readError(answer vendorhttp.Answer) (Status, vendorhttp.Reading) {
 	status, own := read(answer)
-	return status, vendorhttp.Said{
-		Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message),
+	return status, vendorhttp.Reading{
+		FromVendor: own, Meaning: status.meaning(), Code: status.CodeName(), Text: string(status.Message),
 	}
 }
 
 // SubmitError returns the error for an answer to a submission that did not accept the job. Only a
 // 4xx proves a refusal.
 func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string) error {
-	_, says := said(answer)
-	return submitError(client, answer, model, says)
+	_, reading := readError(answer)
+	return submitError(client, answer, model, reading)
 }
 
 // submitError is SubmitError for an answer that has been read. A 404 is KindNoModel only if it
 // names the model. Any other 404 may come from a front end, or from a wrong base_url. A text with
 // the model and a method, as in "m:generateContent", only repeats the path of the call and proves
 // no more.
-func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, says vendorhttp.Said) error {
-	notFound := answer.Status == http.StatusNotFound && says.Meaning.Kind == mediagate.KindNotFound
-	if notFound && strings.Contains(says.Text, model) && !strings.Contains(says.Text, model+":") {
-		says.Meaning.Kind = mediagate.KindNoModel
+func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, reading vendorhttp.Reading) error {
+	notFound := answer.Status == http.StatusNotFound && reading.Meaning.Kind == mediagate.KindNotFound
+	if notFound && strings.Contains(reading.Text, model) && !strings.Contains(reading.Text, model+":") {
+		reading.Meaning.Kind = mediagate.KindNoModel
 	}
 	if answer.Status < http.StatusMultipleChoices {
-		says.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
+		reading.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	}
-	return client.ErrorOf(vendorhttp.Submits, answer, says)
+	return client.ErrorOf(vendorhttp.Submits, answer, reading)
 }
 
 // ReadError returns the error for an answer to a call that changes nothing, or nil for HTTP 200.
@@ -111,14 +111,14 @@ func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
 	if answer.Status == http.StatusOK {
 		return nil
 	}
-	_, says := said(answer)
-	says.Sure = says.Meaning.Kind == mediagate.KindNotFound
-	return client.ErrorOf(vendorhttp.Reads, answer, says)
+	_, reading := readError(answer)
+	reading.ForAllCalls = reading.Meaning.Kind == mediagate.KindNotFound
+	return client.ErrorOf(vendorhttp.Reads, answer, reading)
 }
 
-// MissingFile reports whether the answer says that a file is deleted or never belonged to the
+// IsMissingFile reports whether the answer says that a file is deleted or never belonged to the
 // caller. The vendor does not distinguish the two.
-func MissingFile(answer vendorhttp.Answer) bool {
+func IsMissingFile(answer vendorhttp.Answer) bool {
 	status, own := read(answer)
 	return own && answer.Status == http.StatusForbidden && strings.Contains(string(status.Message), "may not exist")
 }

@@ -131,11 +131,11 @@ func (v *Video) Document(parameters any, frames []inline.Blob) any {
 
 // RefuseVideo returns the error for an answer to a submission that starts no operation.
 func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer, model string) error {
-	status, says := said(answer)
-	if says.Meaning.Kind == mediagate.KindInvalid && status.Moderated() {
-		says.Meaning.Kind = mediagate.KindModerated
+	status, reading := readError(answer)
+	if reading.Meaning.Kind == mediagate.KindInvalid && status.IsModerated() {
+		reading.Meaning.Kind = mediagate.KindModerated
 	}
-	return submitError(client, answer, model, says)
+	return submitError(client, answer, model, reading)
 }
 
 // Filtered is the part of a finished operation that counts the videos which the vendor withheld.
@@ -167,7 +167,7 @@ func (f Filtered) refusal(client *vendorhttp.Client) *mediagate.Outcome {
 	}
 	for _, reason := range f.Reasons {
 		text := client.Clean(string(reason))
-		if shown := vendorhttp.English(text); shown != "" {
+		if shown := vendorhttp.EnglishOrEmpty(text); shown != "" {
 			out.Failure.Message = shown
 			return out
 		}

@@ -27,21 +27,21 @@ const (
 
 // Images fetches the images for a channel's requests.
 type Images struct {
-	now  func() time.Time
-	most int64
-	held atomic.Int64 // bytes of images that are being fetched, or are fetched and not yet sent
+	now   func() time.Time
+	limit int64
+	held  atomic.Int64 // bytes of images that are being fetched, or are fetched and not yet sent
 }
 
 // NewImages returns an Images. now is the clock that Job.SendBefore is compared with.
-func NewImages(now func() time.Time) *Images { return &Images{now: now, most: imageMemory} }
+func NewImages(now func() time.Time) *Images { return &Images{now: now, limit: imageMemory} }
 
-// Held returns the bytes of images in memory.
-func (m *Images) Held() int64 { return m.held.Load() }
+// HeldBytes returns the bytes of images in memory.
+func (m *Images) HeldBytes() int64 { return m.held.Load() }
 
-func (m *Images) take(n int64) bool {
+func (m *Images) reserve(n int64) bool {
 	for {
 		held := m.held.Load()
-		if held+n > m.most {
+		if held+n > m.limit {
 			return false
 		}
 		if m.held.CompareAndSwap(held, held+n) {
@@ -81,7 +81,7 @@ func (m *Images) Request(
 	s, r := &share{of: m}, &Request{marker: newMarker()}
 	r.release = sync.OnceFunc(func() {
 		r.files = nil
-		s.giveBack()
+		s.release()
 	})
 	if err := r.write(ctx, inputs{job.Inputs, s}, images, document); err != nil {
 		r.Release()
@@ -109,13 +109,13 @@ const longestType = "image/jpeg"
 func (r *Request) write(ctx context.Context, in mediagate.Inputs, images []Image, document func([]Blob) any) error {
 	blobs := make([]Blob, len(images))
 	for i := range blobs {
-		blobs[i] = Blob{MimeType: longestType, Data: r.marker.slot(i)}
+		blobs[i] = Blob{MimeType: longestType, Data: r.marker.placeholder(i)}
 	}
-	bare, err := encode(document(blobs))
+	withoutImages, err := encode(document(blobs))
 	if err != nil {
 		return err
 	}
-	left := maxRequest - int64(len(bare))
+	left := maxRequest - int64(len(withoutImages))
 	for i, img := range images {
 		file, kind, err := fetch(ctx, in, img, left)
 		if err != nil {
@@ -169,7 +169,7 @@ type share struct {
 }
 
 func (s *share) grow(n int64) error {
-	if !s.of.take(n) {
+	if !s.of.reserve(n) {
 		return &mediagate.Error{
 			Kind: mediagate.KindUnreached, Message: "other calls have the memory for images", Err: mediagate.ErrHeldUp,
 		}
@@ -178,7 +178,7 @@ func (s *share) grow(n int64) error {
 	return nil
 }
 
-func (s *share) giveBack() { s.of.held.Add(-s.held) }
+func (s *share) release() { s.of.held.Add(-s.held) }
 
 // inputs opens the inputs of a job and counts all bytes that are read.
 type inputs struct {

@@ -38,7 +38,7 @@ const onePixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\
 func TestMemoryOfImages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &Images{now: time.Now, most: 100}
+		m := &Images{now: time.Now, limit: 100}
 		ask := func(in mediagate.Inputs) (*Request, error) {
 			return m.Request(t.Context(), mediagate.Job{Inputs: in}, []Image{{"image", "https://img.example.com/a"}}, func(b []Blob) any { return b })
 		}
@@ -62,13 +62,13 @@ func TestMemoryOfImages(t *testing.T) {
 			}
 		}
 		r, err := ask(png1(onePixel))
-		if err != nil || m.Held() == 0 {
+		if err != nil || m.HeldBytes() == 0 {
 			t.Fatalf("an image that is not sent holds nothing: %v", err)
 		}
 		r.Release()
 		r.Release()
-		if m.Held() != 0 {
-			t.Errorf("%d bytes were not given back", m.Held())
+		if m.HeldBytes() != 0 {
+			t.Errorf("%d bytes were not given back", m.HeldBytes())
 		}
 	})
 }

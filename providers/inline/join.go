@@ -16,11 +16,11 @@ type marker string
 
 func newMarker() marker { return marker(rand.Text()) }
 
-// slot returns the placeholder for the bytes of image i.
-func (m marker) slot(i int) string { return fmt.Sprintf("%s-%d-", m, i) }
+// placeholder returns the placeholder for the bytes of image i.
+func (m marker) placeholder(i int) string { return fmt.Sprintf("%s-%d-", m, i) }
 
-// join returns a body that reads the request with the images in the places of their slots. The
-// reader lets go of each piece after reading it, so that the image can be freed.
+// join returns a body that reads the request with the images in the places of their placeholders.
+// The reader lets go of each piece after reading it, so that the image can be freed.
 func (m marker) join(text []byte, files [][]byte, sent func()) vendorhttp.Body {
 	var pieces []io.Reader
 	length := int64(0)
@@ -29,28 +29,28 @@ func (m marker) join(text []byte, files [][]byte, sent func()) vendorhttp.Body {
 		length += int64(n)
 	}
 	for i, file := range files {
-		before, after, _ := bytes.Cut(text, []byte(m.slot(i)))
+		before, after, _ := bytes.Cut(text, []byte(m.placeholder(i)))
 		add(bytes.NewReader(before), len(before))
-		add(encoded(file), base64.StdEncoding.EncodedLen(len(file)))
+		add(newEncoder(file), base64.StdEncoding.EncodedLen(len(file)))
 		text = after
 	}
 	add(bytes.NewReader(text), len(text))
 	if sent != nil {
-		pieces = append(pieces, end(sent))
+		pieces = append(pieces, endHook(sent))
 	}
 	return vendorhttp.Streamed("application/json", io.MultiReader(pieces...), length)
 }
 
-// end is a reader that calls its function after everything else has been read.
-type end func()
+// endHook is a reader that calls its function after everything else has been read.
+type endHook func()
 
-func (e end) Read([]byte) (int, error) {
+func (e endHook) Read([]byte) (int, error) {
 	e()
 	return 0, io.EOF
 }
 
-// encoded returns a reader that encodes the file as base64 while it is read.
-func encoded(file []byte) io.Reader { return &encoder{file: file} }
+// newEncoder returns a reader that encodes the file as base64 while it is read.
+func newEncoder(file []byte) io.Reader { return &encoder{file: file} }
 
 type encoder struct {
 	file  []byte

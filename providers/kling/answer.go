@@ -98,11 +98,11 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, error) {
 	switch {
 	case id == "":
-		return mediagate.Report{}, vendorhttp.Strange("the answer names no job")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer names no job")
 	case ref.JobID != "" && id != ref.JobID:
-		return mediagate.Report{}, vendorhttp.Strange("the answer is about another job")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer is about another job")
 	case ref.JobID == "" && external != "" && external != ref.ExternalID:
-		return mediagate.Report{}, vendorhttp.Strange("the answer is about a job of another external id")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer is about a job of another external id")
 	}
 	// A job id in the reference has been compared above. A lookup by our id needs that id in the
 	// answer, and the vendor may leave it out.

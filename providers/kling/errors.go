@@ -53,12 +53,12 @@ func unfit(code vendorhttp.Text) bool {
 }
 
 // said reads the error of an answer.
-func said(h *head) vendorhttp.Said {
+func said(h *head) vendorhttp.Reading {
 	if h == nil {
-		return vendorhttp.Said{}
+		return vendorhttp.Reading{}
 	}
-	return vendorhttp.Said{
-		Own: true, Meaning: meanings[h.Code], Code: string(h.Code),
+	return vendorhttp.Reading{
+		FromVendor: true, Meaning: meanings[h.Code], Code: string(h.Code),
 		RequestID: string(h.RequestID), Text: string(h.Message),
 	}
 }
@@ -66,26 +66,26 @@ func said(h *head) vendorhttp.Said {
 // made reads the answer to a submission. If our id is taken, an earlier call has arrived, and a
 // lookup finds its job. An unknown model has the same code as a wrong address, so made also checks
 // that the text speaks of a model.
-func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Said {
+func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Reading {
 	s := said(h)
 	s.Done = s.Code == fine && answer.Status < http.StatusMultipleChoices && idOf(answer, at) != ""
-	if s.Own && duplicate(h) {
+	if s.FromVendor && duplicate(h) {
 		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	}
 	ofModel := contains(strings.ToLower(s.Text), "model", "模型")
-	if s.Own && answer.Status == http.StatusNotFound && s.Code == "1203" && ofModel {
+	if s.FromVendor && answer.Status == http.StatusNotFound && s.Code == "1203" && ofModel {
 		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindNoModel}
 	}
 	return s
 }
 
 // found reads the answer to a query.
-func found(answer vendorhttp.Answer, h *head) vendorhttp.Said {
+func found(answer vendorhttp.Answer, h *head) vendorhttp.Reading {
 	s := said(h)
 	s.Done = s.Code == fine && answer.Status == http.StatusOK
-	s.Sure = s.Meaning.Kind == mediagate.KindForbidden
-	if s.Own && absent(h) {
-		s.Meaning, s.Sure = vendorhttp.Meaning{Kind: mediagate.KindNotFound}, true
+	s.ForAllCalls = s.Meaning.Kind == mediagate.KindForbidden
+	if s.FromVendor && absent(h) {
+		s.Meaning, s.ForAllCalls = vendorhttp.Meaning{Kind: mediagate.KindNotFound}, true
 	}
 	return s
 }

@@ -33,16 +33,16 @@ type Adapter struct {
 func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, error) {
 	check := vendorhttp.Check(ch)
 	about := Description()
-	check.Known(about.Credentials, about.Options)
+	check.CheckNames(about.Credentials, about.Options)
 	base := check.BaseURL(PublicURL)
 	has := func(name string) bool { return ch.Credentials[name] != (mediagate.Secret{}) }
 	var keys credentials
 	generation := generationOf(ch.Options)
 	switch {
 	case generation != generationLegacy && generation != generationV2:
-		check.Wrong("options.generation", "must be legacy or v2")
+		check.AddProblem("options.generation", "must be legacy or v2")
 	case has("api_key") && (has("access_key") || has("secret_key")):
-		check.Wrong("credentials.api_key", "excludes access_key and secret_key")
+		check.AddProblem("credentials.api_key", "excludes access_key and secret_key")
 	case has("api_key") || generation == generationV2: // v2 takes no key pair
 		keys.api = check.Credential("api_key")
 	default:

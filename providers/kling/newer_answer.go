@@ -94,7 +94,7 @@ func (a *Adapter) queryNewer(ctx context.Context, ref mediagate.JobRef, id strin
 	case len(tasks) == 0:
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor knows no such job")
 	case len(tasks) > 1:
-		return mediagate.Report{}, vendorhttp.Strange("the answer is about several jobs")
+		return mediagate.Report{}, vendorhttp.ProtocolError("the answer is about several jobs")
 	}
 	return a.newerReport(ref, tasks[0])
 }
@@ -118,7 +118,7 @@ func (a *Adapter) tasks(ctx context.Context, key string, ids ...string) ([]newer
 	}
 	// Only an empty list proves that there is no job. An answer without a list proves nothing.
 	if err := answer.Decode(&body); err != nil || body.Data == nil {
-		return nil, vendorhttp.Strange("the answer has no list of jobs")
+		return nil, vendorhttp.ProtocolError("the answer has no list of jobs")
 	}
 	return body.Data, nil
 }

@@ -61,16 +61,16 @@ func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string,
 	if own && fine && job.Operation == opAction && id == job.Source.Ref.JobID {
 		return "", mediagate.Invalid("custom_id", "custom_id %s makes no picture", mediagate.Quote(job.Source.Button))
 	}
-	said := vendorhttp.Said{
-		Own: own, Done: fine && id != "", Meaning: r.meaning(job), Code: string(r.Code), Text: string(r.Description),
+	reading := vendorhttp.Reading{
+		FromVendor: own, Done: fine && id != "", Meaning: r.meaning(job), Code: string(r.Code), Text: string(r.Description),
 	}
-	if word := string(r.Properties.BannedWord); said.Meaning.Kind == mediagate.KindModerated && word != "" {
-		said.Text = "the prompt holds a word that is not allowed: " + word
+	if word := string(r.Properties.BannedWord); reading.Meaning.Kind == mediagate.KindModerated && word != "" {
+		reading.Text = "the prompt holds a word that is not allowed: " + word
 	}
-	if r.Code == codeMissing && said.Meaning.Kind == mediagate.KindInvalid {
-		said.Text, said.Param = "the job of task_id is known no more", "task_id"
+	if r.Code == codeMissing && reading.Meaning.Kind == mediagate.KindInvalid {
+		reading.Text, reading.Param = "the job of task_id is known no more", "task_id"
 	}
-	return id, a.http.ErrorOf(vendorhttp.Submits, answer, said)
+	return id, a.http.ErrorOf(vendorhttp.Submits, answer, reading)
 }
 
 func (r reply) accepts() bool {

@@ -80,11 +80,11 @@ type stopping struct{ *Adapter }
 func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, error) {
 	check := vendorhttp.Check(ch)
 	about := Description()
-	check.Known(about.Credentials, about.Options)
+	check.CheckNames(about.Credentials, about.Options)
 	base, secret := check.BaseURL(""), check.Credential(apiSecret) // there is no public proxy
 	dialect := dialectOf(ch.Options)
 	if dialect != dialectTrueai && dialect != dialectNovicezk {
-		check.Wrong("options.dialect", "must be trueai or novicezk")
+		check.AddProblem("options.dialect", "must be trueai or novicezk")
 	}
 	if err := check.Err(); err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 			continue
 		}
 		if vendorhttp.Text(value).ID() == "" {
-			check.Wrong("options."+option, "must be 1 to 256 printable ASCII characters without spaces")
+			check.AddProblem("options."+option, "must be 1 to 256 printable ASCII characters without spaces")
 		}
 		a.header.Set(name, value)
 	}

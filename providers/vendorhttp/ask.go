@@ -7,27 +7,27 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Said is what an adapter has read in an answer. The zero value is an answer that does not come
+// Reading is what an adapter has read in an answer. The zero value is an answer that does not come
 // from the vendor itself, such as the error page of a proxy.
-type Said struct {
-	Own  bool // the vendor itself answered
-	Done bool // the answer holds the result, and no error
+type Reading struct {
+	FromVendor bool // the vendor itself answered
+	Done       bool // the answer holds the result, and no error
 
 	// The fields below describe an error.
 	Meaning Meaning // from the adapter's table
-	// Sure is set if the meaning also holds for calls that make no job, for example because the
-	// vendor says that the job does not exist. If it is not set, an answer to such a call proves
-	// only problems of the account or of the call rate.
-	Sure      bool
-	Code      string // the vendor's code, for the logs
-	RequestID string // the id that the vendor's support asks for
-	Text      string // the vendor's own words
-	Param     string // the field that an error of KindInvalid names
+	// ForAllCalls is set if the meaning also holds for calls that make no job, for example because
+	// the vendor says that the job does not exist. If it is not set, an answer to such a call
+	// proves only problems of the account or of the call rate.
+	ForAllCalls bool
+	Code        string // the vendor's code, for the logs
+	RequestID   string // the id that the vendor's support asks for
+	Text        string // the vendor's own words
+	Param       string // the field that an error of KindInvalid names
 }
 
 // Ask makes a call, and read reads its answer. It returns nil if the answer is Done. Its errors are
 // those of Do and of ErrorOf.
-func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Said) error {
+func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Reading) error {
 	answer, err := c.Do(ctx, call)
 	if err != nil {
 		return err
@@ -39,27 +39,28 @@ func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Said) err
 // Done. A 5xx proves nothing, nor does an answer that is not the vendor's own. Such an answer
 // refuses a submission only if its status is a 4xx of RefusalKind. Other calls get KindTransient,
 // so that the caller repeats them.
-func (c *Client) ErrorOf(effect Effect, a Answer, s Said) error {
-	proves := s.Own && a.Status < http.StatusInternalServerError
-	if proves && s.Done {
+func (c *Client) ErrorOf(effect Effect, a Answer, r Reading) error {
+	proves := r.FromVendor && a.Status < http.StatusInternalServerError
+	if proves && r.Done {
 		return nil
 	}
-	m := s.Meaning
+	m := r.Meaning
 	switch known := m.Kind != mediagate.KindInternal; {
 	case effect == Submits && proves && known:
 	case effect == Submits:
 		m = Meaning{Kind: RefusalKind(a.Status)}
 	case !proves || !known:
 		m = Meaning{Kind: mediagate.KindTransient}
-	case s.Sure, m.Kind == mediagate.KindCredentials, m.Kind == mediagate.KindFunds, m.Kind == mediagate.KindThrottled:
+	case r.ForAllCalls,
+		m.Kind == mediagate.KindCredentials, m.Kind == mediagate.KindFunds, m.Kind == mediagate.KindThrottled:
 	case m.Kind == mediagate.KindCapacity:
 		m = Meaning{Kind: mediagate.KindThrottled, Retry: m.Retry}
 	default:
 		m = Meaning{Kind: mediagate.KindTransient}
 	}
-	e := c.Refuse(m, a, s.Code, s.RequestID, s.Text)
+	e := c.Refuse(m, a, r.Code, r.RequestID, r.Text)
 	if m.Kind == mediagate.KindInvalid {
-		e.Param = s.Param
+		e.Param = r.Param
 	}
 	return e
 }

@@ -13,29 +13,31 @@ import (
 // The meaning of an answer follows from the call's effect, its status and its content.
 func TestErrorOf(t *testing.T) {
 	t.Parallel()
-	own := func(kind mediagate.Kind) Said { return Said{Own: true, Meaning: Meaning{Kind: kind}} }
-	sure := func(kind mediagate.Kind) Said { return Said{Own: true, Sure: true, Meaning: Meaning{Kind: kind}} }
+	own := func(kind mediagate.Kind) Reading { return Reading{FromVendor: true, Meaning: Meaning{Kind: kind}} }
+	sure := func(kind mediagate.Kind) Reading {
+		return Reading{FromVendor: true, ForAllCalls: true, Meaning: Meaning{Kind: kind}}
+	}
 	const none = mediagate.KindInternal // no error
 	for name, tc := range map[string]struct {
-		said         Said
+		reading      Reading
 		status       int
 		submit, read mediagate.Kind
 	}{
-		"done":                         {Said{Own: true, Done: true}, 200, none, none},
-		"done, beside an error":        {Said{Own: true, Done: true, Meaning: Meaning{Kind: mediagate.KindInvalid}}, 200, none, none},
-		"done with HTTP 500":           {Said{Own: true, Done: true}, 500, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"done in foreign words":        {Said{Done: true}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"foreign with HTTP 200":        {Said{}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"foreign with HTTP 400":        {Said{}, 400, mediagate.KindInvalid, mediagate.KindTransient},
-		"foreign with HTTP 401":        {Said{}, 401, mediagate.KindCredentials, mediagate.KindTransient},
-		"foreign with HTTP 404":        {Said{}, 404, mediagate.KindNotFound, mediagate.KindTransient},
-		"foreign with HTTP 502":        {Said{}, 502, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"foreign, but sure":            {Said{Sure: true, Meaning: Meaning{Kind: mediagate.KindNotFound}}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"nothing with HTTP 200":        {Said{Own: true}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"nothing known, HTTP 302":      {Said{Own: true}, 302, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"nothing known, HTTP 409":      {Said{Own: true}, 409, mediagate.KindAmbiguous, mediagate.KindTransient},
-		"nothing known, HTTP 422":      {Said{Own: true}, 422, mediagate.KindInvalid, mediagate.KindTransient},
-		"nothing known, but sure":      {Said{Own: true, Sure: true}, 404, mediagate.KindNotFound, mediagate.KindTransient},
+		"done":                         {Reading{FromVendor: true, Done: true}, 200, none, none},
+		"done, beside an error":        {Reading{FromVendor: true, Done: true, Meaning: Meaning{Kind: mediagate.KindInvalid}}, 200, none, none},
+		"done with HTTP 500":           {Reading{FromVendor: true, Done: true}, 500, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"done in foreign words":        {Reading{Done: true}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"foreign with HTTP 200":        {Reading{}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"foreign with HTTP 400":        {Reading{}, 400, mediagate.KindInvalid, mediagate.KindTransient},
+		"foreign with HTTP 401":        {Reading{}, 401, mediagate.KindCredentials, mediagate.KindTransient},
+		"foreign with HTTP 404":        {Reading{}, 404, mediagate.KindNotFound, mediagate.KindTransient},
+		"foreign with HTTP 502":        {Reading{}, 502, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"foreign, but sure":            {Reading{ForAllCalls: true, Meaning: Meaning{Kind: mediagate.KindNotFound}}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing with HTTP 200":        {Reading{FromVendor: true}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing known, HTTP 302":      {Reading{FromVendor: true}, 302, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing known, HTTP 409":      {Reading{FromVendor: true}, 409, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing known, HTTP 422":      {Reading{FromVendor: true}, 422, mediagate.KindInvalid, mediagate.KindTransient},
+		"nothing known, but sure":      {Reading{FromVendor: true, ForAllCalls: true}, 404, mediagate.KindNotFound, mediagate.KindTransient},
 		"invalid with HTTP 200":        {own(mediagate.KindInvalid), 200, mediagate.KindInvalid, mediagate.KindTransient},
 		"invalid with HTTP 500":        {own(mediagate.KindInvalid), 500, mediagate.KindAmbiguous, mediagate.KindTransient},
 		"ambiguous with HTTP 400":      {own(mediagate.KindAmbiguous), 400, mediagate.KindAmbiguous, mediagate.KindTransient},
@@ -54,7 +56,7 @@ func TestErrorOf(t *testing.T) {
 		for effect, want := range map[Effect]mediagate.Kind{Submits: tc.submit, Reads: tc.read, Stops: tc.read} {
 			t.Run(name+", "+effect.String(), func(t *testing.T) {
 				t.Parallel()
-				err := open(t, "https://vendor.example.com", Options{}).ErrorOf(effect, Answer{Status: tc.status}, tc.said)
+				err := open(t, "https://vendor.example.com", Options{}).ErrorOf(effect, Answer{Status: tc.status}, tc.reading)
 				if (err == nil) != (want == none) || err != nil && !mediagate.Is(err, want) {
 					t.Errorf("%v, want kind %v", err, want)
 				}
@@ -67,18 +69,18 @@ func TestErrorOf(t *testing.T) {
 func TestErrorOfCarries(t *testing.T) {
 	t.Parallel()
 	c := open(t, "https://vendor.example.com", Options{})
-	said := Said{Own: true, Meaning: Meaning{Kind: mediagate.KindInvalid}, Code: "E1", RequestID: "r1", Text: "too long", Param: "prompt"}
+	reading := Reading{FromVendor: true, Meaning: Meaning{Kind: mediagate.KindInvalid}, Code: "E1", RequestID: "r1", Text: "too long", Param: "prompt"}
 	var e *mediagate.Error
 	var refusal *Refusal
-	err := c.ErrorOf(Submits, Answer{Status: 400}, said)
+	err := c.ErrorOf(Submits, Answer{Status: 400}, reading)
 	if !errors.As(err, &e) || e.Param != "prompt" || e.Message != "too long" {
 		t.Errorf("%+v", e)
 	}
 	if !errors.As(err, &refusal) || *refusal != (Refusal{Status: 400, Code: "E1", RequestID: "r1"}) {
 		t.Errorf("%+v", refusal)
 	}
-	said.Meaning = Meaning{Kind: mediagate.KindCapacity, Retry: 3 * time.Second}
-	if err := c.ErrorOf(Reads, Answer{Status: 429}, said); !errors.As(err, &e) || e.Param != "" || e.RetryAfter != 3*time.Second {
+	reading.Meaning = Meaning{Kind: mediagate.KindCapacity, Retry: 3 * time.Second}
+	if err := c.ErrorOf(Reads, Answer{Status: 429}, reading); !errors.As(err, &e) || e.Param != "" || e.RetryAfter != 3*time.Second {
 		t.Errorf("%+v", e)
 	}
 }

@@ -28,7 +28,7 @@ func DecodeBase(job mediagate.Job, fields []string) (Base, error) {
 		return Base{}, err
 	}
 	if b.N != "" && b.N != "1" && !slices.Contains(fields, "n") {
-		return Base{}, unknown("n")
+		return Base{}, unknownField("n")
 	}
 	return b, nil
 }

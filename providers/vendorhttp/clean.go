@@ -73,9 +73,9 @@ func (c *cleaner) at(base string) *cleaner {
 // host names, turns control characters into spaces, and keeps at most MaxText characters.
 func (c *Client) Clean(text string) string { return c.cleaner.Load().clean(text) }
 
-// English returns the text, or "" if most of it is written in an East Asian script. The API
+// EnglishOrEmpty returns the text, or "" if most of it is written in an East Asian script. The API
 // promises messages in English.
-func English(text string) string {
+func EnglishOrEmpty(text string) string {
 	var latin, other int
 	for _, r := range text {
 		switch {

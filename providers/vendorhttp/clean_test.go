@@ -17,7 +17,7 @@ func TestEnglish(t *testing.T) {
 		"": true, "rendering failed": true, "the prompt contains 敏感 words": true, "1300: !": true, "Échec": true,
 		"内容违规": false, "生成失败 (code 1300)": false, "生成に失敗しました": false, "생성에 실패했습니다": false,
 	} {
-		if got := English(text); (got == text) != english || got != "" && got != text {
+		if got := EnglishOrEmpty(text); (got == text) != english || got != "" && got != text {
 			t.Errorf("English(%q) = %q", text, got)
 		}
 	}

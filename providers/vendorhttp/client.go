@@ -75,7 +75,7 @@ func New(cfg Config, opt Options) *Client {
 	}
 	reads.MaxIdleConnsPerHost = 16
 	reads.IdleConnTimeout = 30 * time.Second
-	c.reads = &http.Client{Transport: unled{reads}, CheckRedirect: noRedirect}
+	c.reads = &http.Client{Transport: locationHider{reads}, CheckRedirect: noRedirect}
 	return c
 }
 
@@ -93,10 +93,10 @@ func (c *Client) transport() *http.Transport {
 	}
 }
 
-// through returns the HTTP client for one call that must be sent once. The single connection of
+// onceClient returns the HTTP client for one call that must be sent once. The single connection of
 // this client goes through the gate. A proxy's tunnel is set up before the gate, because its bytes
 // are not part of the request.
-func (c *Client) through(g *gate, secure bool) *http.Client {
+func (c *Client) onceClient(g *gate, secure bool) *http.Client {
 	dialer := gatedDialer{gate: g, dial: c.dial, tls: c.tls, time: c.opt.Timeouts.TLS}
 	t := c.transport()
 	switch {
@@ -108,21 +108,21 @@ func (c *Client) through(g *gate, secure bool) *http.Client {
 	}
 	t.DialContext, t.DialTLSContext = dialer.Plain, dialer.TLS
 	t.DisableKeepAlives = true // the package comment says why
-	return &http.Client{Transport: unled{t}, CheckRedirect: noRedirect}
+	return &http.Client{Transport: locationHider{t}, CheckRedirect: noRedirect}
 }
 
-// unled moves the Location header to ledTo, to hide it from http.Client. The client follows no
-// redirect, but it would still convert the host to ASCII, which takes many seconds for a very long
-// host.
-type unled struct{ *http.Transport }
+// locationHider moves the Location header to locationHeader, to hide it from http.Client. The
+// client follows no redirect, but it would still convert the host to ASCII, which takes many
+// seconds for a very long host.
+type locationHider struct{ *http.Transport }
 
-// ledTo is the header in which unled passes the Location on.
-const ledTo = "X-Mediagate-Location"
+// locationHeader is the header in which locationHider passes the Location on.
+const locationHeader = "X-Mediagate-Location"
 
-func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := u.Transport.RoundTrip(req)
+func (h locationHider) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := h.Transport.RoundTrip(req)
 	if err == nil {
-		resp.Header.Set(ledTo, resp.Header.Get("Location"))
+		resp.Header.Set(locationHeader, resp.Header.Get("Location"))
 		resp.Header.Del("Location")
 	}
 	return resp, err
@@ -192,8 +192,8 @@ func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
 		return nil, err
 	}
 	x.answered, x.status = true, resp.StatusCode
-	location := resp.Header.Get(ledTo)
-	resp.Header.Del(ledTo)
+	location := resp.Header.Get(locationHeader)
+	resp.Header.Del(locationHeader)
 	return &Stream{
 		Status: resp.StatusCode, Header: resp.Header, Location: location,
 		Body: &streamBody{x: x, body: resp.Body, left: x.limits.Bytes, length: resp.ContentLength}, at: c.now(),

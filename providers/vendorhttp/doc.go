@@ -14,7 +14,7 @@
 // cannot make a submission ambiguous.
 //
 // Client.Ask makes a call and classifies its answer by the effect and by what the adapter reads in
-// the answer (Said). So this package decides once for all vendors what an answer proves.
+// the answer (Reading). So this package decides once for all vendors what an answer proves.
 //
 // It imports the root package and nothing else of this module, neither Echo nor Temporal.
 package vendorhttp

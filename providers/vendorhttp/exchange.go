@@ -70,7 +70,7 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	}
 	client := x.client.reads
 	if x.gate != nil {
-		if x.gate.late() {
+		if x.gate.isLate() {
 			return nil, errLate
 		}
 	}
@@ -84,7 +84,7 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 	}
 	x.out = out
 	if x.gate != nil {
-		client = x.client.through(x.gate, req.URL.Scheme == "https")
+		client = x.client.onceClient(x.gate, req.URL.Scheme == "https")
 	}
 	resp, err := client.Do(req)
 	if err != nil && errors.Is(context.Cause(ctx), errHead) {
@@ -126,11 +126,11 @@ func (h *headLimit) stop() {
 
 // failure classifies an error by the call's effect and by how far the call had come.
 func (x *exchange) failure(err error) error {
-	x.err = x.judge(err)
+	x.err = x.classify(err)
 	return x.err
 }
 
-func (x *exchange) judge(err error) error {
+func (x *exchange) classify(err error) error {
 	if errors.Is(err, errNoEffect) {
 		return failed(mediagate.KindInternal, "the call cannot be made", err)
 	}

@@ -29,11 +29,11 @@ func Extract(r io.Reader, name string, limit int64, take func(text io.Reader) (s
 		if err != nil {
 			return nil, err
 		}
-		instead, err := take(text)
+		replacement, err := take(text)
 		if err != nil {
 			return nil, err
 		}
-		x.Replace(instead)
+		x.Replace(replacement)
 	}
 }
 
@@ -45,12 +45,12 @@ type Extractor struct {
 	limit int64
 	out   bytes.Buffer
 
-	last    byte   // the last character outside of strings that is no space
-	text    string // the last string, as written
-	key     string // the last string that was a member's name
-	open    []byte // closing brackets of the open objects and arrays
-	handed  *textReader
-	instead string // replaces the string that was handed out
+	last        byte   // the last character outside of strings that is no space
+	text        string // the last string, as written
+	key         string // the last string that was a member's name
+	open        []byte // closing brackets of the open objects and arrays
+	current     *textReader
+	replacement string // replaces the string that was handed out
 }
 
 // NewExtractor returns an Extractor. Its arguments are those of Extract.
@@ -61,7 +61,7 @@ func NewExtractor(r io.Reader, name string, limit int64) *Extractor {
 // Next returns the next string member with the name. It first skips the unread rest of the previous
 // one. It returns io.EOF at the end of the document.
 func (x *Extractor) Next() (io.Reader, error) {
-	if err := x.settle(); err != nil {
+	if err := x.finishString(); err != nil {
 		return nil, err
 	}
 	for {
@@ -70,8 +70,8 @@ func (x *Extractor) Next() (io.Reader, error) {
 		case err != nil: // also io.EOF
 			return nil, err
 		case c == '"' && x.last == ':' && x.key == x.name:
-			x.handed, x.last = &textReader{in: x.in}, c
-			return x.handed, nil
+			x.current, x.last = &textReader{in: x.in}, c
+			return x.current, nil
 		case c == '"':
 			err = x.copyText()
 			x.last = c
@@ -86,7 +86,7 @@ func (x *Extractor) Next() (io.Reader, error) {
 
 // Replace sets the text that replaces the string last returned by Next. It must not need escapes.
 // The default is "".
-func (x *Extractor) Replace(instead string) { x.instead = instead }
+func (x *Extractor) Replace(replacement string) { x.replacement = replacement }
 
 // Document returns the document as read so far, without the extracted strings. It is complete after
 // Next has returned io.EOF.
@@ -94,23 +94,23 @@ func (x *Extractor) Document() []byte { return x.out.Bytes() }
 
 // Cut returns the document up to the string last returned by Next, with all open brackets closed.
 func (x *Extractor) Cut() []byte {
-	cut := slices.Concat(x.out.Bytes(), []byte(strconv.Quote(x.instead)))
+	cut := slices.Concat(x.out.Bytes(), []byte(strconv.Quote(x.replacement)))
 	for _, end := range slices.Backward(x.open) {
 		cut = append(cut, end)
 	}
 	return cut
 }
 
-// settle reads the handed-out string to its end and writes its replacement.
-func (x *Extractor) settle() error {
-	if x.handed == nil {
+// finishString reads the handed-out string to its end and writes its replacement.
+func (x *Extractor) finishString() error {
+	if x.current == nil {
 		return nil
 	}
-	if _, err := io.Copy(io.Discard, x.handed); err != nil {
+	if _, err := io.Copy(io.Discard, x.current); err != nil {
 		return err
 	}
-	err := x.keep([]byte(strconv.Quote(x.instead))...)
-	x.handed, x.instead = nil, ""
+	err := x.appendBounded([]byte(strconv.Quote(x.replacement))...)
+	x.current, x.replacement = nil, ""
 	return err
 }
 
@@ -129,10 +129,10 @@ func (x *Extractor) copyMark(c byte) error {
 	if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 		x.last = c
 	}
-	return x.keep(c)
+	return x.appendBounded(c)
 }
 
-func (x *Extractor) keep(p ...byte) error {
+func (x *Extractor) appendBounded(p ...byte) error {
 	if int64(x.out.Len()+len(p)) > x.limit {
 		return fmt.Errorf("the answer is longer than %d bytes beside its files", x.limit)
 	}
@@ -142,7 +142,7 @@ func (x *Extractor) keep(p ...byte) error {
 
 // copyText copies a string whose first quote has been read.
 func (x *Extractor) copyText() error {
-	if err := x.keep('"'); err != nil {
+	if err := x.appendBounded('"'); err != nil {
 		return err
 	}
 	start := x.out.Len()
@@ -151,7 +151,7 @@ func (x *Extractor) copyText() error {
 		if err != nil {
 			return unexpected(err)
 		}
-		if err := x.keep(c); err != nil {
+		if err := x.appendBounded(c); err != nil {
 			return err
 		}
 		switch {

@@ -31,8 +31,8 @@ type gate struct {
 	refused error
 }
 
-// late reports whether the deadline has passed.
-func (g *gate) late() bool { return !g.before.IsZero() && !g.now().Before(g.before) }
+// isLate reports whether the deadline has passed.
+func (g *gate) isLate() bool { return !g.before.IsZero() && !g.now().Before(g.before) }
 
 // pass checks the deadline at its first call. Later calls belong to a request that has already
 // begun, so they get the same result.
@@ -40,7 +40,7 @@ func (g *gate) pass() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.refused == nil && !g.opened {
-		if g.late() {
+		if g.isLate() {
 			g.refused = errLate
 		} else {
 			g.opened = true

@@ -15,7 +15,7 @@ func (c *Client) State(states map[string]mediagate.JobState, word Text) (mediaga
 	if state, known := states[string(word)]; known {
 		return state, string(word)
 	}
-	return mediagate.JobUnknown, c.Word(string(word))
+	return mediagate.JobUnknown, c.CleanWord(string(word))
 }
 
 // Report returns a report with the state of a job, from the id and the status word of an answer. If
@@ -26,22 +26,22 @@ func (c *Client) Report(
 ) (mediagate.Report, error) {
 	switch id.ID() {
 	case "":
-		return mediagate.Report{}, Strange("the answer names no job")
+		return mediagate.Report{}, ProtocolError("the answer names no job")
 	case ref.JobID:
 	default:
-		return mediagate.Report{}, Strange("the answer is about another job")
+		return mediagate.Report{}, ProtocolError("the answer is about another job")
 	}
 	report := mediagate.Report{Ref: ref, Percent: -1, Named: true}
 	report.State, report.Word = c.State(states, word)
 	return report, nil
 }
 
-// Strange returns the error of an answer that breaks the vendor's own protocol. It is for calls
-// that make no job.
-func Strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }
+// ProtocolError returns the error of an answer that breaks the vendor's own protocol. It is for
+// calls that make no job.
+func ProtocolError(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }
 
-// Word returns a vendor's word in a form that may be logged and counted.
-func (c *Client) Word(text string) string {
+// CleanWord returns a vendor's word in a form that may be logged and counted.
+func (c *Client) CleanWord(text string) string {
 	runes := []rune(c.Clean(text))
 	return string(runes[:min(maxWord, len(runes))])
 }
@@ -67,7 +67,7 @@ func FailureOf(m Meaning) mediagate.Failure {
 func (c *Client) Failed(f mediagate.Failure, text string) *mediagate.Outcome {
 	out := &mediagate.Outcome{Failure: &f}
 	text = c.Clean(text)
-	if shown := English(text); shown != "" {
+	if shown := EnglishOrEmpty(text); shown != "" {
 		f.Message = shown
 	} else {
 		out.VendorText = text

@@ -21,7 +21,7 @@ type Keyed struct {
 // that the channel may have. Errors name channel and field.
 func OpenKeyed(ch mediagate.Channel, opt Options, publicURL, header, scheme string, options ...string) (Keyed, error) {
 	check := Check(ch)
-	check.Known([]string{apiKey}, options)
+	check.CheckNames([]string{apiKey}, options)
 	base, key := check.BaseURL(publicURL), check.Credential(apiKey)
 	if err := check.Err(); err != nil {
 		return Keyed{}, err

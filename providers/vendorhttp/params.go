@@ -25,7 +25,7 @@ func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 		if json.Unmarshal(params, &given) == nil { // on an error, the decoder below reports it
 			for _, name := range slices.Sorted(maps.Keys(given)) {
 				if !slices.Contains(fields, name) {
-					return unknown(name)
+					return unknownField(name)
 				}
 			}
 		}
@@ -40,7 +40,7 @@ func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 		err = errors.New("there is more than one document")
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return unknown(strings.Trim(field, `"`))
+		return unknownField(strings.Trim(field, `"`))
 	}
 	// The decoder's text may name a field. It goes to the logs only.
 	return &mediagate.Error{
@@ -49,16 +49,16 @@ func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 	}
 }
 
-// AtMost returns an error if a text of the request has more than limit characters.
-func AtMost(field, text string, limit int) error {
+// CheckLength returns an error if a text of the request has more than limit characters.
+func CheckLength(field, text string, limit int) error {
 	if utf8.RuneCountInString(text) > limit {
 		return mediagate.Invalid(field, "%s must be a string of at most %d characters here", field, limit)
 	}
 	return nil
 }
 
-// Hundredth rounds a number to two decimals.
-func Hundredth(n json.Number) json.Number {
+// RoundToHundredth rounds a number to two decimals.
+func RoundToHundredth(n json.Number) json.Number {
 	v, err := n.Float64()
 	if err != nil {
 		return n
@@ -66,6 +66,6 @@ func Hundredth(n json.Number) json.Number {
 	return json.Number(strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64))
 }
 
-func unknown(field string) error {
+func unknownField(field string) error {
 	return mediagate.Invalid(field, "%s is not supported here", field)
 }

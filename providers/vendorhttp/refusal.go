@@ -46,7 +46,7 @@ func (c *Client) Refuse(m Meaning, a Answer, code, requestID, text string) *medi
 	text = c.Clean(text)
 	switch m.Kind {
 	case mediagate.KindInvalid, mediagate.KindModerated:
-		if e.Message = English(text); e.Message != text {
+		if e.Message = EnglishOrEmpty(text); e.Message != text {
 			e.Err = withText(refusal, text)
 		}
 	case mediagate.KindThrottled, mediagate.KindCapacity:

@@ -20,8 +20,8 @@ type Settings struct {
 // Check returns a Settings to check the channel with.
 func Check(ch mediagate.Channel) *Settings { return &Settings{channel: ch} }
 
-// Wrong adds a problem with a field, such as credentials.api_key.
-func (s *Settings) Wrong(field, problem string) {
+// AddProblem adds a problem with a field, such as credentials.api_key.
+func (s *Settings) AddProblem(field, problem string) {
 	s.errs = append(s.errs, mediagate.Invalid(field, "channel %q: %s %s", s.channel.Name, field, problem))
 }
 
@@ -29,16 +29,16 @@ func (s *Settings) Wrong(field, problem string) {
 // field.
 func (s *Settings) Err() error { return errors.Join(s.errs...) }
 
-// Known adds a problem for each credential and option with a name that is not listed.
-func (s *Settings) Known(credentials, options []string) {
+// CheckNames adds a problem for each credential and option with a name that is not listed.
+func (s *Settings) CheckNames(credentials, options []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.channel.Credentials)) {
 		if !slices.Contains(credentials, name) {
-			s.Wrong("credentials."+name, "is unknown; known: "+strings.Join(credentials, ", "))
+			s.AddProblem("credentials."+name, "is unknown; known: "+strings.Join(credentials, ", "))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.channel.Options)) {
 		if !slices.Contains(options, name) {
-			s.Wrong("options."+name, "is unknown")
+			s.AddProblem("options."+name, "is unknown")
 		}
 	}
 }
@@ -51,11 +51,11 @@ func (s *Settings) Credential(name string) mediagate.Secret {
 	value := s.channel.Credentials[name].Reveal()
 	switch {
 	case value == "":
-		s.Wrong("credentials."+name, "is missing")
+		s.AddProblem("credentials."+name, "is missing")
 	case len(value) > maxCredential:
-		s.Wrong("credentials."+name, "is too long")
+		s.AddProblem("credentials."+name, "is too long")
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
-		s.Wrong("credentials."+name, "holds spaces or characters that are not ASCII")
+		s.AddProblem("credentials."+name, "holds spaces or characters that are not ASCII")
 	}
 	return s.channel.Credentials[name]
 }
@@ -67,9 +67,9 @@ func (s *Settings) BaseURL(public string) string {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
-		s.Wrong("base_url", "must be an absolute http or https URL")
+		s.AddProblem("base_url", "must be an absolute http or https URL")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		s.Wrong("base_url", "takes scheme, host and prefix only")
+		s.AddProblem("base_url", "takes scheme, host and prefix only")
 	}
 	return strings.TrimRight(raw, "/")
 }

@@ -123,7 +123,7 @@ func (a *Adapter) withheld(answer *vendorhttp.Stream) error {
 	if err != nil {
 		return err
 	}
-	if whole.Status == http.StatusNotFound || whole.Status == http.StatusGone || googleapi.MissingFile(whole) {
+	if whole.Status == http.StatusNotFound || whole.Status == http.StatusGone || googleapi.IsMissingFile(whole) {
 		return mediagate.Errorf(mediagate.KindGone, "the vendor has the file no more")
 	}
 	return mediagate.Errorf(

@@ -139,7 +139,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	name := googleapi.NameOf(ref.State, ref.JobID)
+	name := googleapi.OperationName(ref.State, ref.JobID)
 	known := ref.Operation == opVideo || ref.Operation == opBaseVideo
 	if _, _, ok := (googleapi.Operation{Name: vendorhttp.Text(name)}).Parts(); !ok || !known {
 		// The error is not KindNotFound, which would prove that there is no job.

@@ -60,16 +60,16 @@ func publicURL(location string) string {
 
 func readSettings(ch mediagate.Channel) (settings, error) {
 	check := vendorhttp.Check(ch)
-	check.Known(Description().Credentials, nil)
+	check.CheckNames(Description().Credentials, nil)
 	s := settings{project: check.Credential(credProject).Reveal(), location: check.Credential(credLocation).Reveal()}
 	if s.project != "" && !projectPattern.MatchString(s.project) {
-		check.Wrong("credentials."+credProject, "is no project's id or number")
+		check.AddProblem("credentials."+credProject, "is no project's id or number")
 	}
 	public := "https://aiplatform.googleapis.com"
 	switch {
 	case s.location == "":
 	case !locationPattern.MatchString(s.location):
-		check.Wrong("credentials."+credLocation, "is no location of the vendor's")
+		check.AddProblem("credentials."+credLocation, "is no location of the vendor's")
 	default:
 		public = publicURL(s.location)
 	}
@@ -79,7 +79,7 @@ func readSettings(ch mediagate.Channel) (settings, error) {
 		s.account, problem = readAccount(raw)
 	}
 	if problem != "" {
-		check.Wrong("credentials."+credAccount, problem)
+		check.AddProblem("credentials."+credAccount, problem)
 	}
 	for _, text := range append(
 		keyLines(s.account.PrivateKey),

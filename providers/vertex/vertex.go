@@ -151,7 +151,7 @@ func placeOf(state string) (p place, ok bool) {
 	count, owner, _ := strings.Cut(state, " ")
 	n, err := strconv.Atoi(count)
 	if _, _, named := (googleapi.Operation{
-		Name: vendorhttp.Text(googleapi.NameOf(owner, "x")),
+		Name: vendorhttp.Text(googleapi.OperationName(owner, "x")),
 	}).Parts(); err != nil || n < 1 || !named {
 		return place{}, false
 	}
@@ -174,7 +174,7 @@ func (a *Adapter) fetch(
 	answer, err := a.authorized(ctx, func() vendorhttp.Call {
 		return vendorhttp.Call{
 			Effect: vendorhttp.Reads, Path: "/v1/" + at.owner + ":fetchPredictOperation", Limits: limits,
-			Body: vendorhttp.JSON(map[string]string{"operationName": googleapi.NameOf(at.owner, ref.JobID)}),
+			Body: vendorhttp.JSON(map[string]string{"operationName": googleapi.OperationName(at.owner, ref.JobID)}),
 		}
 	})
 	return answer, at, err
