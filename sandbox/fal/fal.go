@@ -71,6 +71,9 @@ func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	case kernel.Inappropriate:
 		return modelError(kind, unprocessable, "prompt", flagged, refused)
 	default:
+		if err == nil { // the kernel describes only some faults
+			return modelError(kind, unprocessable, "", "The request cannot be processed", badValue)
+		}
 		field, text, _ := strings.Cut(err.Error(), ": ")
 		return modelError(kind, unprocessable, field, text, badValue)
 	}

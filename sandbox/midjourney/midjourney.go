@@ -154,6 +154,9 @@ func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	case kernel.NoPath:
 		return empty(kind, http.StatusNotFound)
 	default:
+		if err == nil { // the kernel describes only some faults
+			return answerCode(codeFailed, textFailed)
+		}
 		return answerCode(codeInvalid, err.Error())
 	}
 }
