@@ -20,7 +20,7 @@ func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duratio
 	if err != nil {
 		return Task{}, err
 	}
-	if !submits(endpoint) {
+	if !isSubmitPath(endpoint) {
 		return Task{}, errEndpoint
 	}
 	// Without respond-async, a request in OpenAI's format returns pictures and no task id.
@@ -54,5 +54,5 @@ func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duratio
 
 // TaskAfter returns a task once it has ended, or as it is after wait, which is at most 60 s.
 func (c *Client) TaskAfter(ctx context.Context, id string, wait time.Duration) (Task, error) {
-	return c.look(ctx, id, max(0, int(wait/time.Second)))
+	return c.pollTask(ctx, id, max(0, int(wait/time.Second)))
 }
