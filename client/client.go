@@ -189,7 +189,7 @@ func (c *Client) once(ctx context.Context, call request) (json.RawMessage, error
 		return nil, err
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, refusal(response, text)
+		return nil, parseError(response, text)
 	}
 	if call.check != nil {
 		if err := call.check(text); err != nil {
@@ -201,8 +201,9 @@ func (c *Client) once(ctx context.Context, call request) (json.RawMessage, error
 
 func (c *Client) http() *http.Client { return cmp.Or(c.HTTP, http.DefaultClient) }
 
-// refusal parses an error in any of the gateway's formats, or in that of a proxy in front of it.
-func refusal(response *http.Response, text []byte) error {
+// parseError parses an error in any of the gateway's formats, or in that of a proxy in front of
+// it.
+func parseError(response *http.Response, text []byte) error {
 	var body struct {
 		Error struct {
 			Message, Type, Reason string

@@ -45,6 +45,22 @@ func TestSaveOfNoTask(t *testing.T) {
 	}
 }
 
+// A negative wait counts as none, as with TaskAfter.
+func TestSubmitAndWaitNegative(t *testing.T) {
+	t.Parallel()
+	ended := answer{Status: http.StatusOK, JSON: json.RawMessage(`{"data":{"id":"task_1","status":"completed"}}`)}
+	g := &gateway{answers: []answer{ended}}
+	c := client.Client{URL: origin, HTTP: &http.Client{Transport: g}}
+	r := client.Request{Model: "m", Endpoint: "/v1/videos/generations"}
+	task, err := c.SubmitAndWait(t.Context(), r, -3*time.Second)
+	if err != nil || task.ID != "task_1" {
+		t.Fatalf("%+v, %v", task, err)
+	}
+	if got := g.calls[0].header.Get("Prefer"); got != "respond-async, wait=0" {
+		t.Errorf("Prefer is %q", got)
+	}
+}
+
 // Submit refuses an endpoint that makes no task, with an error like the gateway's.
 func TestSubmitOfNoTask(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ type script struct {
 	Repeat                   int
 	Forever                  bool
 	Leave                    float64 // seconds
-	Asks                     []wantedAsk
+	Asks                     []wantedCall
 	Calls, Keys              *int
 	Lasts                    *float64 // seconds
 	Progress                 *[]int
@@ -50,7 +50,7 @@ type script struct {
 	Fails                    map[string]any
 }
 
-type wantedAsk struct {
+type wantedCall struct {
 	Method, URL, Path string
 	Header            map[string]*string
 	JSON              any
@@ -69,8 +69,8 @@ type answer struct {
 	lost, silent bool
 }
 
-// ask is a request as the gateway received it.
-type ask struct {
+// call is a request as the gateway received it.
+type call struct {
 	method, url string
 	header      http.Header
 	body        []byte
@@ -120,7 +120,7 @@ func answerOf(t *testing.T, named map[string]json.RawMessage, text json.RawMessa
 type gateway struct {
 	answers []answer
 	forever bool // repeat the last answer
-	asks    []ask
+	calls   []call
 }
 
 func (g *gateway) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -128,8 +128,8 @@ func (g *gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body)
 	}
-	g.asks = append(g.asks, ask{r.Method, r.URL.String(), r.Header, body})
-	if len(g.answers) == 0 || len(g.asks) > 1000 {
+	g.calls = append(g.calls, call{r.Method, r.URL.String(), r.Header, body})
+	if len(g.answers) == 0 || len(g.calls) > 1000 {
 		return nil, errors.New("the script has no answer left")
 	}
 	a := g.answers[0]
@@ -240,8 +240,8 @@ func (s script) play(t *testing.T, g *gateway, folder string) {
 		result, err := s.call(ctx, t, c, folder, func(t client.Task) { heard = append(heard, t.Progress) })
 		s.checkResult(t, result, err)
 	}
-	if len(g.asks) != calls {
-		t.Errorf("%d calls, want %d", len(g.asks), calls)
+	if len(g.calls) != calls {
+		t.Errorf("%d calls, want %d", len(g.calls), calls)
 	}
 	if s.Lasts != nil {
 		if off := time.Since(began).Seconds() - *s.Lasts; max(off, -off) > 0.25 {
@@ -251,7 +251,7 @@ func (s script) play(t *testing.T, g *gateway, folder string) {
 	if s.Progress != nil && !slices.Equal(heard, *s.Progress) {
 		t.Errorf("it reported %v, want %v", heard, *s.Progress)
 	}
-	s.checkAsks(t, g.asks)
+	s.checkCalls(t, g.calls)
 }
 
 // call makes the script's call and returns the parts of the result that a script can name.
@@ -309,13 +309,13 @@ func (s script) call(
 		for name, value := range s.Header {
 			header.Set(name, value)
 		}
-		return told(client.VerifyWebhook(s.Secret, header, []byte(s.Body)))
+		return eventFields(client.VerifyWebhook(s.Secret, header, []byte(s.Body)))
 	}
 	return nil, fmt.Errorf("no client has the call %s", s.Call)
 }
 
-// told returns the parts of an event that a script can name.
-func told(e client.Event, err error) (any, error) {
+// eventFields returns the parts of an event that a script can name.
+func eventFields(e client.Event, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -395,10 +395,10 @@ func (s script) checkResult(t *testing.T, result any, err error) {
 	}
 }
 
-func (s script) checkAsks(t *testing.T, asks []ask) {
+func (s script) checkCalls(t *testing.T, calls []call) {
 	t.Helper()
 	keys := map[string]bool{}
-	for _, a := range asks {
+	for _, a := range calls {
 		if a.header.Get("Idempotency-Key") != "" {
 			keys[a.header.Get("Idempotency-Key")] = true
 		}
@@ -407,10 +407,10 @@ func (s script) checkAsks(t *testing.T, asks []ask) {
 		t.Errorf("the idempotency keys are %v", keys)
 	}
 	for i, want := range s.Asks {
-		if i == len(asks) {
+		if i == len(calls) {
 			break // the number of calls is wrong, which is reported elsewhere
 		}
-		a := asks[i]
+		a := calls[i]
 		path := strings.TrimPrefix(a.url, origin)
 		for _, pair := range [][2]string{{want.Method, a.method}, {want.URL, a.url}, {want.Path, path}} {
 			if pair[0] != "" && pair[0] != pair[1] {

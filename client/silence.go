@@ -19,7 +19,7 @@ func send(h *http.Client, r *http.Request, bound time.Duration, whole bool) (*ht
 	b := &body{ctx: ctx, cancel: cancel, whole: whole, timer: time.AfterFunc(bound, func() { cancel(errSilent) })}
 	response, err := h.Do(r.WithContext(ctx))
 	if err != nil {
-		err = b.reason(err)
+		err = b.causeOf(err)
 		b.end()
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (b *body) Read(p []byte) (int, error) {
 		defer b.timer.Stop()
 	}
 	n, err := b.ReadCloser.Read(p)
-	return n, b.reason(err)
+	return n, b.causeOf(err)
 }
 
 // Close ends the request.
@@ -57,8 +57,8 @@ func (b *body) Close() error {
 	return err
 }
 
-// reason returns errSilent if the timer ended the request, and err otherwise.
-func (b *body) reason(err error) error {
+// causeOf returns errSilent if the timer ended the request, and err otherwise.
+func (b *body) causeOf(err error) error {
 	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errSilent) {
 		return errSilent
 	}

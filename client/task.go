@@ -125,7 +125,7 @@ func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err erro
 	if err != nil {
 		return "", err
 	}
-	if !submits(endpoint) { // a speech would be charged, but makes no task
+	if !isSubmitPath(endpoint) { // a speech would be charged, but makes no task
 		return "", errEndpoint
 	}
 	if r.IdempotencyKey == "" {
@@ -137,7 +137,7 @@ func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err erro
 		"Prefer": {"respond-async"},
 	})
 	if err == nil {
-		taskID, err = acknowledged(text)
+		taskID, err = parseAck(text)
 	}
 	if refused, ok := errors.AsType[*Error](err); err != nil && (!ok || refused.Temporary()) {
 		err = fmt.Errorf("%w; whether the task was made is not known, and its idempotency key %s tells",
@@ -146,8 +146,8 @@ func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err erro
 	return taskID, err
 }
 
-// acknowledged returns the task id in the answer to a submit.
-func acknowledged(answer []byte) (taskID string, err error) {
+// parseAck returns the task id in the answer to a submit.
+func parseAck(answer []byte) (taskID string, err error) {
 	var ack struct {
 		Data []struct {
 			TaskID string `json:"task_id"`
@@ -170,8 +170,8 @@ var errEndpoint = &Error{
 	Message: "endpoint must be the path of a submit of video, images, music or art",
 }
 
-// submits reports whether endpoint is the path of a submit that makes a task.
-func submits(endpoint string) bool {
+// isSubmitPath reports whether endpoint is the path of a submit that makes a task.
+func isSubmitPath(endpoint string) bool {
 	return submitPath.MatchString(endpoint)
 }
 
@@ -184,9 +184,9 @@ func (c *Client) Task(ctx context.Context, id string) (Task, error) {
 	return c.task(ctx, id, request{method: http.MethodGet})
 }
 
-// look reads a task. The gateway holds back its answer until the task ends or the seconds, 60 at
-// most, have passed.
-func (c *Client) look(ctx context.Context, id string, seconds int) (Task, error) {
+// pollTask reads a task. The gateway holds back its answer until the task ends or the seconds, 60
+// at most, have passed.
+func (c *Client) pollTask(ctx context.Context, id string, seconds int) (Task, error) {
 	r := request{method: http.MethodGet, held: time.Duration(seconds) * time.Second, whole: true}
 	if seconds > 0 {
 		r.path = fmt.Sprintf("?wait=%d", seconds)
@@ -235,7 +235,7 @@ func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task
 	heard := time.Now()
 	for seconds := 0; ; seconds = pollSeconds {
 		asked := time.Now()
-		t, err := c.look(ctx, id, seconds)
+		t, err := c.pollTask(ctx, id, seconds)
 		refused, isRefusal := errors.AsType[*Error](err)
 		switch {
 		case err == nil && t.Ended(), err != nil && ctx.Err() != nil, isRefusal && !refused.Temporary():

@@ -20,12 +20,13 @@ func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duratio
 	if err != nil {
 		return Task{}, err
 	}
-	if !submits(endpoint) {
+	if !isSubmitPath(endpoint) {
 		return Task{}, errEndpoint
 	}
 	// Without respond-async, a request in OpenAI's format returns pictures and no task id.
 	header := http.Header{
-		"Prefer": {fmt.Sprintf("respond-async, wait=%d", int(wait/time.Second))}, "Idempotency-Key": {r.IdempotencyKey},
+		"Prefer":          {fmt.Sprintf("respond-async, wait=%d", wholeSeconds(wait))},
+		"Idempotency-Key": {r.IdempotencyKey},
 	}
 	if r.IdempotencyKey == "" {
 		header.Set("Idempotency-Key", rand.Text())
@@ -54,5 +55,8 @@ func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duratio
 
 // TaskAfter returns a task once it has ended, or as it is after wait, which is at most 60 s.
 func (c *Client) TaskAfter(ctx context.Context, id string, wait time.Duration) (Task, error) {
-	return c.look(ctx, id, max(0, int(wait/time.Second)))
+	return c.pollTask(ctx, id, wholeSeconds(wait))
 }
+
+// wholeSeconds returns the whole seconds of a wait, 0 for a negative one.
+func wholeSeconds(wait time.Duration) int { return max(0, int(wait/time.Second)) }

@@ -20,8 +20,8 @@
 // kling/schema/*.yaml. They are written from the vendor's protocol and list the fields that
 // adapters send. Any other field is refused. Some rules do not fit into a schema, such as sums
 // over fields, the contents of a picture and the account's own songs. The functions that create
-// a request's job check these in Go and return kernel.Wrong. Both kinds of rules produce a
-// *kernel.Violation, which names the field. The vendor's refuse function puts the violation into
+// a request's job check these in Go and return kernel.NewViolation. Both kinds of rules produce
+// a *kernel.Violation, which names the field. The vendor's refuse function puts the violation into
 // the vendor's envelope with the vendor's code for it.
 //
 // Pictures and videos given as URLs are not fetched, and so not checked. If the shape of such a

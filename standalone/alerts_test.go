@@ -31,9 +31,9 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// ward is a process as Prometheus sees it. It has its own store, whose clock the test moves, and
-// the samples scraped so far.
-type ward struct {
+// scrapedProcess is a process as Prometheus sees it. It has its own store, whose clock the test
+// moves, and the samples scraped so far.
+type scrapedProcess struct {
 	*testing.T
 	*storage.Store
 	metrics  *metrics.Metrics
@@ -47,16 +47,16 @@ type ward struct {
 	slow     bool                 // the query of the figures takes too long
 	ends     map[string]time.Time // when models end, by model
 
-	looks  []time.Time
-	series map[string]labels.Labels
-	points map[string]map[time.Time]float64
+	scrapes []time.Time
+	series  map[string]labels.Labels
+	points  map[string]map[time.Time]float64
 }
 
-const wardChannel = "kling-a"
+const scrapedChannel = "kling-a"
 
-func newWard(t *testing.T) *ward {
+func newScrapedProcess(t *testing.T) *scrapedProcess {
 	t.Helper()
-	w := &ward{
+	w := &scrapedProcess{
 		T: t, now: time.Now().UTC().Truncate(time.Second), metrics: metrics.New("test", "all"), file: filepath.Join(t.TempDir(), "mediagate.db"),
 		temporal: func(context.Context) error { return nil }, series: map[string]labels.Labels{}, points: map[string]map[time.Time]float64{},
 	}
@@ -71,7 +71,7 @@ func newWard(t *testing.T) *ward {
 	w.ok(err)
 	w.key, err = w.CreateKey(t.Context(), mediagate.Key{AccountID: w.account.ID, Name: "k", Unlimited: true}, [32]byte{1})
 	w.ok(err)
-	w.ok(w.SeenChannel(t.Context(), []string{wardChannel}))
+	w.ok(w.SeenChannel(t.Context(), []string{scrapedChannel}))
 	w.metrics.Watch(metrics.Source{
 		Figures: func(ctx context.Context) (mediagate.Figures, error) {
 			if w.slow {
@@ -80,17 +80,17 @@ func newWard(t *testing.T) *ward {
 			return w.Figures(ctx)
 		},
 		Channels: w.ChannelStates, Removals: w.RemovalStates, Database: w.Ping, Temporal: func(ctx context.Context) error { return w.temporal(ctx) },
-		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Hints: func() map[string]int64 { return nil }, Ends: func() map[string]time.Time { return w.ends }, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
+		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Hints: func() map[string]int64 { return nil }, Ends: func() map[string]time.Time { return w.ends }, Concurrency: map[string]int{scrapedChannel: 5}, Now: func() time.Time { return w.now },
 	})
 	_, err = w.CheckLedger(t.Context())
 	w.ok(err)
 	w.metrics.LedgerChecked(mediagate.LedgerReport{OK: true})
-	w.removed(0)
+	w.recordRemoval(0)
 	return w
 }
 
-// removed records a run of retention that ended this long ago.
-func (w *ward) removed(ago time.Duration) {
+// recordRemoval records a run of retention that ended this long ago.
+func (w *scrapedProcess) recordRemoval(ago time.Duration) {
 	w.Helper()
 	now := w.now
 	w.now = now.Add(-ago)
@@ -98,25 +98,25 @@ func (w *ward) removed(ago time.Duration) {
 	w.now = now
 }
 
-func (w *ward) ok(err error) {
+func (w *scrapedProcess) ok(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-// pass lets time pass, while Prometheus scrapes every minute.
-func (w *ward) pass(d time.Duration) {
+// advance lets time pass, while Prometheus scrapes every minute.
+func (w *scrapedProcess) advance(d time.Duration) {
 	w.Helper()
 	for end := w.now.Add(d); w.now.Before(end); {
 		w.now = w.now.Add(min(time.Minute, end.Sub(w.now)))
-		w.look()
+		w.scrape()
 	}
 }
 
-func (w *ward) look() {
+func (w *scrapedProcess) scrape() {
 	w.Helper()
-	w.looks = append(w.looks, w.now)
+	w.scrapes = append(w.scrapes, w.now)
 	answer := httptest.NewRecorder()
 	w.metrics.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(answer, httptest.NewRequestWithContext(w.Context(), http.MethodGet, "/metrics", http.NoBody))
 	for name, one := range parsed(w.T, answer.Body.String()) {
@@ -132,13 +132,13 @@ func (w *ward) look() {
 }
 
 // firing returns the alerts whose conditions hold now.
-func (w *ward) firing() (names []string) {
+func (w *scrapedProcess) firing() (names []string) {
 	w.Helper()
 	st := teststorage.New(w.T)
 	batch := st.Appender(w.Context())
 	for name, points := range w.points {
 		was := false
-		for _, at := range w.looks {
+		for _, at := range w.scrapes {
 			sample, is := points[at]
 			if !is {
 				sample = math.Float64frombits(value.StaleNaN) // Prometheus marks series that a scrape lacks in this way
@@ -168,7 +168,7 @@ func (w *ward) firing() (names []string) {
 }
 
 // submit stores a task and applies events to it.
-func (w *ward) submit(events ...task.Event) (id string) {
+func (w *scrapedProcess) submit(events ...task.Event) (id string) {
 	w.Helper()
 	w.tasks++
 	id = fmt.Sprintf("task_01J00000000000000000000%03d", w.tasks)
@@ -189,27 +189,27 @@ func (w *ward) submit(events ...task.Event) (id string) {
 	return id
 }
 
-// accepted stores a task whose job the vendor has and whose next poll is due now.
-func (w *ward) accepted() {
+// storeAccepted stores a task whose job the vendor has and whose next poll is due now.
+func (w *scrapedProcess) storeAccepted() {
 	w.Helper()
 	id := w.submit()
 	sent := task.Sending{
-		N: 1, Channel: wardChannel, Provider: "kling", Fingerprint: "fp", Route: mediagate.Route{Provider: "kling", Operation: "text2video"}, ExternalID: id,
+		N: 1, Channel: scrapedChannel, Provider: "kling", Fingerprint: "fp", Route: mediagate.Route{Provider: "kling", Operation: "text2video"}, ExternalID: id,
 		SendBefore: w.now.Add(10 * time.Second), CallEnds: w.now.Add(45 * time.Second),
 	}
 	_, err := w.Change(w.Context(), id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "j"}}, FirstPollAt: w.now}, task.Asked{})
 	w.ok(err)
 }
 
-// asks records that the task's run has asked for its next step, as a live run does.
-func (w *ward) asks(id string) {
+// recordStep records that the task's run has asked for its next step, as a live run does.
+func (w *scrapedProcess) recordStep(id string) {
 	w.Helper()
 	_, err := w.Change(w.Context(), id, task.Asked{})
 	w.ok(err)
 }
 
 // end ends a task and puts its callback into the state.
-func (w *ward) end(state mediagate.WebhookState) {
+func (w *scrapedProcess) end(state mediagate.WebhookState) {
 	w.Helper()
 	id := w.submit(task.FailRequested{})
 	_, err := w.Change(w.Context(), id, task.EndDue{})
@@ -220,48 +220,48 @@ func (w *ward) end(state mediagate.WebhookState) {
 // TestAlertsFire checks that each alert fires after its event, and that no alert fires before.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
-	causes := map[string]func(w *ward){
-		"TasksStuck": func(w *ward) {
+	causes := map[string]func(w *scrapedProcess){
+		"TasksStuck": func(w *scrapedProcess) {
 			w.submit(task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)})
 		},
-		"TasksWaitTooLong": func(w *ward) {
+		"TasksWaitTooLong": func(w *scrapedProcess) {
 			id := w.submit()
 			for range 8 {
-				w.asks(id)
-				w.pass(9 * time.Minute)
+				w.recordStep(id)
+				w.advance(9 * time.Minute)
 			}
 		},
-		"WakesOverdue": func(w *ward) {
+		"WakesOverdue": func(w *scrapedProcess) {
 			w.submit()
-			w.pass(3 * time.Minute)
+			w.advance(3 * time.Minute)
 		},
-		"PollsOverdue": func(w *ward) {
-			w.accepted()
-			w.pass(3 * time.Minute)
+		"PollsOverdue": func(w *scrapedProcess) {
+			w.storeAccepted()
+			w.advance(3 * time.Minute)
 		},
-		"ChannelRefused": func(w *ward) {
-			_, _, err := w.TripBreaker(w.Context(), mediagate.Trip{Channel: wardChannel, Reason: mediagate.ParkCredentials, Began: w.now, OpenFor: time.Hour})
+		"ChannelRefused": func(w *scrapedProcess) {
+			_, _, err := w.TripBreaker(w.Context(), mediagate.Trip{Channel: scrapedChannel, Reason: mediagate.ParkCredentials, Began: w.now, OpenFor: time.Hour})
 			w.ok(err)
 		},
-		"ChannelAway": func(w *ward) {
-			_, _, err := w.TripBreaker(w.Context(), mediagate.Trip{Channel: wardChannel, Reason: mediagate.ParkProviderAway, Began: w.now, OpenFor: time.Hour})
+		"ChannelAway": func(w *scrapedProcess) {
+			_, _, err := w.TripBreaker(w.Context(), mediagate.Trip{Channel: scrapedChannel, Reason: mediagate.ParkProviderAway, Began: w.now, OpenFor: time.Hour})
 			w.ok(err)
 		},
-		"DatabaseLapsed": func(w *ward) { w.metrics.LostTail(mediagate.EvidenceAnswer) },
-		"UnknownWords":   func(w *ward) { w.metrics.UnknownWord(wardChannel) },
-		"UnpaidWork": func(w *ward) {
-			w.accepted()
+		"DatabaseLapsed": func(w *scrapedProcess) { w.metrics.LostTail(mediagate.EvidenceAnswer) },
+		"UnknownWords":   func(w *scrapedProcess) { w.metrics.UnknownWord(scrapedChannel) },
+		"UnpaidWork": func(w *scrapedProcess) {
+			w.storeAccepted()
 			id := fmt.Sprintf("task_01J00000000000000000000%03d", w.tasks)
 			_, err := w.Change(w.Context(), id, task.CancelRequested{}, task.EndDue{})
 			w.ok(err)
 		},
-		"CallbacksAbandoned": func(w *ward) {
+		"CallbacksAbandoned": func(w *scrapedProcess) {
 			for range 7 {
 				w.end(mediagate.WebhookAbandoned)
 			}
 			w.end(mediagate.WebhookDelivered)
 		},
-		"LedgerBroken": func(w *ward) {
+		"LedgerBroken": func(w *scrapedProcess) {
 			db, err := sql.Open("sqlite", w.file)
 			w.ok(err)
 			defer db.Close()
@@ -271,9 +271,9 @@ func TestAlertsFire(t *testing.T) {
 			w.ok(err)
 			w.metrics.LedgerChecked(report)
 		},
-		"RetentionBehind": func(w *ward) { w.removed(25 * time.Hour) },
-		"LedgerCheckLate": func(w *ward) { w.pass(18*time.Hour + time.Minute) },
-		"APIErrors": func(w *ward) {
+		"RetentionBehind": func(w *scrapedProcess) { w.recordRemoval(25 * time.Hour) },
+		"LedgerCheckLate": func(w *scrapedProcess) { w.advance(18*time.Hour + time.Minute) },
+		"APIErrors": func(w *scrapedProcess) {
 			for range 97 {
 				w.metrics.Request("generate", http.StatusOK, time.Millisecond)
 			}
@@ -281,8 +281,8 @@ func TestAlertsFire(t *testing.T) {
 				w.metrics.Request("generate", http.StatusServiceUnavailable, time.Millisecond)
 			}
 		},
-		"DatabaseAway": func(w *ward) { w.ok(w.Close()) },
-		"TemporalAway": func(w *ward) {
+		"DatabaseAway": func(w *scrapedProcess) { w.ok(w.Close()) },
+		"TemporalAway": func(w *scrapedProcess) {
 			closed := httptest.NewServer(http.NotFoundHandler())
 			address := closed.Listener.Addr().String()
 			closed.Close()
@@ -291,12 +291,12 @@ func TestAlertsFire(t *testing.T) {
 			w.Cleanup(c.Close)
 			w.temporal = func(ctx context.Context) error { return workflows.CheckNamespace(ctx, c, "mediagate") }
 		},
-		"FiguresMissing": func(w *ward) { w.slow = true },
-		"ModelEnds": func(w *ward) {
+		"FiguresMissing": func(w *scrapedProcess) { w.slow = true },
+		"ModelEnds": func(w *scrapedProcess) {
 			w.ends = map[string]time.Time{"alpha-v3": w.now.Add(29 * 24 * time.Hour), "beta-q3": w.now.Add(31 * 24 * time.Hour)}
 		},
-		"ClockSkew": func(w *ward) { w.offset = -11 * time.Second },
-		"Panics":    func(*ward) { _ = mediagate.Guarded(func() error { panic(errors.New("a bug")) }) },
+		"ClockSkew": func(w *scrapedProcess) { w.offset = -11 * time.Second },
+		"Panics":    func(*scrapedProcess) { _ = mediagate.Guarded(func() error { panic(errors.New("a bug")) }) },
 	}
 	var alerts []string
 	for _, rule := range rules(t) {
@@ -307,13 +307,13 @@ func TestAlertsFire(t *testing.T) {
 	}
 	for alert, happen := range causes {
 		t.Run(alert, func(t *testing.T) { // not parallel, because panics are counted for the whole process
-			w := newWard(t)
-			w.pass(10 * time.Minute)
+			w := newScrapedProcess(t)
+			w.advance(10 * time.Minute)
 			if before := w.firing(); before != nil {
 				t.Fatalf("%v before anything has happened", before)
 			}
 			happen(w)
-			w.pass(2 * time.Minute)
+			w.advance(2 * time.Minute)
 			if diff := cmp.Diff([]string{alert}, w.firing()); diff != "" {
 				t.Errorf("firing (-want +got):\n%s", diff)
 			}

@@ -9,17 +9,17 @@ import (
 // announcement is the content of standalone.json: the addresses of the servers and the keys.
 // Servers that were not started are left out.
 type announcement struct {
-	Version  string   `json:"version"`
-	PID      int      `json:"pid"`
-	API      string   `json:"api,omitempty"`
-	Admin    string   `json:"admin,omitempty"` // of the admin API, if it has an address of its own
-	Temporal string   `json:"temporal,omitempty"`
-	UI       string   `json:"ui,omitempty"`
-	S3       *s3Place `json:"s3,omitempty"`
-	Sandbox  string   `json:"sandbox,omitempty"`
-	Ops      string   `json:"ops,omitempty"`
-	Key      string   `json:"key,omitempty"`
-	AdminKey string   `json:"admin_key,omitempty"`
+	Version  string    `json:"version"`
+	PID      int       `json:"pid"`
+	API      string    `json:"api,omitempty"`
+	Admin    string    `json:"admin,omitempty"` // of the admin API, if it has an address of its own
+	Temporal string    `json:"temporal,omitempty"`
+	UI       string    `json:"ui,omitempty"`
+	S3       *s3Access `json:"s3,omitempty"`
+	Sandbox  string    `json:"sandbox,omitempty"`
+	Ops      string    `json:"ops,omitempty"`
+	Key      string    `json:"key,omitempty"`
+	AdminKey string    `json:"admin_key,omitempty"`
 
 	// The links with which the account and the operator sign in at the console, once. Only the
 	// banner shows them. They are empty if there is no console.
@@ -27,8 +27,8 @@ type announcement struct {
 	Operators string `json:"-"`
 }
 
-// s3Place is the configuration for a client of the S3 server.
-type s3Place struct {
+// s3Access is the configuration for a client of the S3 server.
+type s3Access struct {
 	Endpoint        string `json:"endpoint"`
 	Region          string `json:"region"`
 	Bucket          string `json:"bucket"`

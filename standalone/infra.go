@@ -23,24 +23,24 @@ const (
 )
 
 // startInfra starts the embedded servers that the options name and stores their addresses in
-// where.
+// announced.
 func startInfra(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
-	where *announcement,
+	announced *announcement,
 ) error {
 	if opts.starts(infraSandbox) {
 		url, err := startSandbox(ctx, running, opts, dir.Path("sandbox"), logger)
 		if err != nil {
 			return err
 		}
-		where.Sandbox = url
+		announced.Sandbox = url
 	}
 	if opts.starts(infraS3) {
 		store, err := startS3(ctx, running, opts.s3, dir.Path("s3"), secrets)
 		if err != nil {
 			return err
 		}
-		where.S3 = store
+		announced.S3 = store
 	}
 	temporalAddr := opts.temporal
 	if opts.starts(infraTemporal) {
@@ -50,20 +50,20 @@ func startInfra(
 		}
 		running.push(infraTemporal, server.Stop)
 		temporalAddr = server.Addr()
-		where.Temporal = temporalAddr
+		announced.Temporal = temporalAddr
 	}
 	if opts.starts(infraUI) {
 		ui, err := uiserver.Start(ctx, uiserver.Config{
 			Addr:         opts.ui,
 			TemporalAddr: temporalAddr,
 			Namespace:    temporalserver.DefaultNamespace,
-			Names:        opts.names,
+			Names:        opts.allowedHosts,
 		})
 		if err != nil {
 			return err
 		}
 		running.push(infraUI, ui.Stop)
-		where.UI = ui.URL()
+		announced.UI = ui.URL()
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func temporalConfig(opts options, dir *datadir.Dir, logger *slog.Logger) tempora
 }
 
 // startS3 starts the S3 server and creates the bucket.
-func startS3(ctx context.Context, running *stack, addr, folder string, secrets datadir.Secrets) (*s3Place, error) {
+func startS3(ctx context.Context, running *stack, addr, folder string, secrets datadir.Secrets) (*s3Access, error) {
 	server, err := s3server.Start(ctx, s3server.Config{
 		Addr:      addr,
 		Dir:       folder,
@@ -93,9 +93,9 @@ func startS3(ctx context.Context, running *stack, addr, folder string, secrets d
 	running.push(infraS3, server.Stop)
 	go func() {
 		<-server.Done() // closed after Stop too, when no failure is read any more
-		running.fail(infraS3, cmpErr(server.Err(), errors.New("it stopped by itself")))
+		running.fail(infraS3, firstErr(server.Err(), errors.New("it stopped by itself")))
 	}()
-	place := &s3Place{
+	access := &s3Access{
 		Endpoint:        server.Endpoint,
 		Region:          region,
 		Bucket:          bucket,
@@ -103,11 +103,11 @@ func startS3(ctx context.Context, running *stack, addr, folder string, secrets d
 		SecretAccessKey: secrets.S3SecretAccessKey,
 	}
 	store, err := blob.Open(ctx, blob.Config{
-		Endpoint:        place.Endpoint,
-		Region:          place.Region,
-		Bucket:          place.Bucket,
-		AccessKeyID:     place.AccessKeyID,
-		SecretAccessKey: place.SecretAccessKey,
+		Endpoint:        access.Endpoint,
+		Region:          access.Region,
+		Bucket:          access.Bucket,
+		AccessKeyID:     access.AccessKeyID,
+		SecretAccessKey: access.SecretAccessKey,
 		PathStyle:       true,
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func startS3(ctx context.Context, running *stack, addr, folder string, secrets d
 	if err := store.EnsureBucket(ctx); err != nil {
 		return nil, fmt.Errorf("s3: make the bucket: %w", err)
 	}
-	return place, nil
+	return access, nil
 }
 
 // startSandbox serves the sandbox and returns its URL.
@@ -132,7 +132,7 @@ func startSandbox(
 		return "", errors.Join(fmt.Errorf("sandbox: %w", err), upstream.Close())
 	}
 	server := &http.Server{
-		Handler:           opts.names.Wrap(upstream.Handler()),
+		Handler:           opts.allowedHosts.Wrap(upstream.Handler()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
@@ -153,12 +153,12 @@ func startSandbox(
 		<-ended
 		return err
 	})
-	return "http://" + dialable(listener.Addr().String()), nil
+	return "http://" + reachable(listener.Addr().String()), nil
 }
 
-// dialable returns addr with an unspecified host, such as 0.0.0.0, replaced by one that a client
+// reachable returns addr with an unspecified host, such as 0.0.0.0, replaced by one that a client
 // can dial.
-func dialable(addr string) string {
+func reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return addr

@@ -84,13 +84,13 @@ func serve(ctx context.Context, opts options, point string, logger *slog.Logger,
 	}
 
 	running := newStack(logger)
-	where, err := startAll(ctx, running, dir, secrets, opts, logger)
+	announced, err := startAll(ctx, running, dir, secrets, opts, logger)
 	if err == nil {
-		err = dir.Announce(where)
+		err = dir.Announce(announced)
 	}
 	if err == nil {
 		logger.InfoContext(ctx, "serving", "data", opts.data)
-		err = printBanner(stdout, where, dir.Path("."))
+		err = printBanner(stdout, announced, dir.Path("."))
 	}
 	if err == nil {
 		select {
@@ -116,15 +116,15 @@ func serve(ctx context.Context, opts options, point string, logger *slog.Logger,
 func startAll(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options, logger *slog.Logger,
 ) (announcement, error) {
-	where := announcement{Version: version, PID: os.Getpid()}
-	if err := startInfra(ctx, running, dir, secrets, opts, logger, &where); err != nil {
-		return where, err
+	announced := announcement{Version: version, PID: os.Getpid()}
+	if err := startInfra(ctx, running, dir, secrets, opts, logger, &announced); err != nil {
+		return announced, err
 	}
 	if opts.infraOnly() {
 		if opts.config != "" || len(opts.settings) > 0 {
 			logger.WarnContext(ctx, "-config, -api, -ops and -database-url are the product's, which -infra leaves out")
 		}
-		return where, nil
+		return announced, nil
 	}
-	return where, startProduct(ctx, running, dir, secrets, opts, &where)
+	return announced, startProduct(ctx, running, dir, secrets, opts, &announced)
 }

@@ -37,9 +37,9 @@ type options struct {
 
 	api, temporal, ui, s3, sandbox, ops string
 
-	// names are hosts under which the UI and the sandbox are reachable, besides the loopback and
+	// allowedHosts are hosts under which the UI and the sandbox are reachable, besides the loopback and
 	// their own addresses.
-	names hostguard.Names
+	allowedHosts hostguard.Names
 
 	temporalDatabaseURL string
 
@@ -70,7 +70,7 @@ func (o options) starts(name string) bool {
 // parseOptions parses the command line. Its error lists all problems.
 func parseOptions(args []string, usage io.Writer) (options, error) {
 	var o options
-	var infra, names, restoredTo string
+	var infra, hosts, restoredTo string
 	flags := flag.NewFlagSet("mediagate-standalone", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.data, "data", ".mediagate", "the data `folder`; it is made when absent")
@@ -86,7 +86,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.temporalDatabaseURL, "temporal-database-url", "",
 		"PostgreSQL `URL` for Temporal's databases instead of SQLite")
 	flags.StringVar(&infra, "infra", "", "start only these servers, a `list` of "+strings.Join(infraNames(), ","))
-	flags.StringVar(&names, "allowed-hosts", "",
+	flags.StringVar(&hosts, "allowed-hosts", "",
 		"more `names` under which the UI and the sandbox may be reached, with commas")
 	flags.StringVar(&restoredTo, "restored-to", "",
 		"the `time` of the backup that the database was restored from: nothing of it is sent again by itself")
@@ -124,9 +124,9 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	if o.infraOnly() {
 		problems = append(problems, o.setInfra(infra))
 	}
-	var namesErr error
-	if o.names, namesErr = hostguard.ParseNames(names); namesErr != nil {
-		problems = append(problems, fmt.Errorf("-allowed-hosts: %w", namesErr))
+	var hostsErr error
+	if o.allowedHosts, hostsErr = hostguard.ParseNames(hosts); hostsErr != nil {
+		problems = append(problems, fmt.Errorf("-allowed-hosts: %w", hostsErr))
 	}
 	for _, addr := range []struct{ name, value string }{
 		{"api", o.api}, {"temporal", o.temporal}, {"ui", o.ui}, {"s3", o.s3}, {"sandbox", o.sandbox}, {"ops", o.ops},

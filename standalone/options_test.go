@@ -38,7 +38,9 @@ func TestParseOptions(t *testing.T) {
 			[]string{"-database-url", "postgres://x"},
 			func(o *options) { o.settings = []string{"-database-url=postgres://x"} },
 		},
-		"names":     {[]string{"-allowed-hosts", "a.example, b"}, func(o *options) { o.names = hostguard.Names{"a.example", "b"} }},
+		"names": {[]string{"-allowed-hosts", "a.example, b"}, func(o *options) {
+			o.allowedHosts = hostguard.Names{"a.example", "b"}
+		}},
 		"settings":  {[]string{"-config", "/etc/x.yaml"}, func(o *options) { o.config = "/etc/x.yaml" }},
 		"all infra": {[]string{"-infra", "temporal,ui,s3,sandbox"}, func(o *options) { o.infra = infraNames() }},
 		"infra twice": {

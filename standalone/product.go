@@ -34,13 +34,13 @@ const (
 const productGrace = 10 * time.Second
 
 // startProduct starts the product on the embedded servers: the database, the API and the worker.
-// The first start creates the account demo. startProduct adds to where the URLs of the API, the
-// admin API and the health server, the key, the admin key and the links of the console.
+// The first start creates the account demo. startProduct adds to announced the URLs of the API,
+// the admin API and the health server, the key, the admin key and the links of the console.
 func startProduct(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options,
-	where *announcement,
+	announced *announcement,
 ) error {
-	src := productSources(secrets, opts, where)
+	src := productSources(secrets, opts, announced)
 	c, err := app.Load(src)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func startProduct(
 	if err := g.Reseal(ctx); err != nil {
 		logger.ErrorContext(ctx, "webhook secrets cannot be sealed anew", "error", err)
 	}
-	if where.Key, err = seed(ctx, g, dir, secrets); err != nil {
+	if announced.Key, err = createDemoAccount(ctx, g, dir, secrets); err != nil {
 		g.Close()
 		return fmt.Errorf("make the account %s: %w", demoAccount, err)
 	}
@@ -77,14 +77,14 @@ func startProduct(
 		g.Close()
 		return err
 	}
-	where.API = "http://" + dialable(roles.API.Addr().String())
+	announced.API = "http://" + reachable(roles.API.Addr().String())
 	if roles.Admin != nil {
-		where.Admin = "http://" + dialable(roles.Admin.Addr().String())
+		announced.Admin = "http://" + reachable(roles.Admin.Addr().String())
 	}
-	where.Ops = "http://" + dialable(roles.Ops.Addr().String())
-	where.AdminKey = c.AdminKey
+	announced.Ops = "http://" + reachable(roles.Ops.Addr().String())
+	announced.AdminKey = c.AdminKey
 	if console.Files() != nil {
-		if err := makeLinks(ctx, g.Store, where); err != nil {
+		if err := makeLinks(ctx, g.Store, announced); err != nil {
 			g.Close()
 			return fmt.Errorf("make the links of the console: %w", err)
 		}
@@ -95,7 +95,7 @@ func startProduct(
 	go func() {
 		err := g.Run(serving, roles)
 		if serving.Err() == nil {
-			running.fail("product", cmpErr(err, errors.New("it stopped by itself")))
+			running.fail("product", firstErr(err, errors.New("it stopped by itself")))
 		}
 		ended <- err
 	}()
@@ -114,22 +114,22 @@ func startProduct(
 
 // makeLinks creates the links with which the account and the operator sign in at the console. If
 // the account's key no longer exists, its link is the plain address of the console.
-func makeLinks(ctx context.Context, store *storage.Store, where *announcement) error {
+func makeLinks(ctx context.Context, store *storage.Store, announced *announcement) error {
 	link := func(at string, of mediagate.Session) (string, error) {
 		token, hash := api.NewSessionToken()
 		of.Hash = hash
 		return at + "/console#link=" + token, store.AddLink(ctx, of, api.SignInLinkLife)
 	}
-	where.Console = where.API + "/console"
-	key, _, err := store.KeyByHash(ctx, api.HashKey(where.Key))
+	announced.Console = announced.API + "/console"
+	key, _, err := store.KeyByHash(ctx, api.HashKey(announced.Key))
 	if err == nil {
-		where.Console, err = link(where.API, mediagate.Session{KeyID: key.ID})
+		announced.Console, err = link(announced.API, mediagate.Session{KeyID: key.ID})
 	}
 	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 		return err
 	}
-	where.Operators, err = link(cmp.Or(where.Admin, where.API),
-		mediagate.Session{OperatorHash: api.HashKey(where.AdminKey)})
+	announced.Operators, err = link(cmp.Or(announced.Admin, announced.API),
+		mediagate.Session{OperatorHash: api.HashKey(announced.AdminKey)})
 	return err
 }
 
@@ -149,7 +149,7 @@ func markRestored(ctx context.Context, g *app.Gateway, to time.Time) error {
 // restoreBatch is how many tasks are marked at once.
 const restoreBatch = 200
 
-func cmpErr(err, otherwise error) error {
+func firstErr(err, otherwise error) error {
 	if err != nil {
 		return err
 	}
@@ -159,15 +159,15 @@ func cmpErr(err, otherwise error) error {
 // productSources returns the sources of the settings. The addresses and keys of the embedded
 // servers are the defaults. The settings file, the environment and the given flags override
 // them.
-func productSources(secrets datadir.Secrets, opts options, where *announcement) app.Sources {
+func productSources(secrets datadir.Secrets, opts options, announced *announcement) app.Sources {
 	base := app.Defaults()
 	base.AccountDefaults = app.AccountDefaults{} // the program has one account, of its own user
-	base.Temporal.Address, base.Temporal.Namespace = where.Temporal, temporalserver.DefaultNamespace
+	base.Temporal.Address, base.Temporal.Namespace = announced.Temporal, temporalserver.DefaultNamespace
 	base.Temporal.Compression = false // all traffic stays on this machine
-	base.Temporal.UIURL = where.UI
+	base.Temporal.UIURL = announced.UI
 	base.S3 = app.S3{
-		Endpoint: where.S3.Endpoint, Region: where.S3.Region, Bucket: where.S3.Bucket,
-		AccessKeyID: where.S3.AccessKeyID, SecretAccessKey: where.S3.SecretAccessKey, PathStyle: true,
+		Endpoint: announced.S3.Endpoint, Region: announced.S3.Region, Bucket: announced.S3.Bucket,
+		AccessKeyID: announced.S3.AccessKeyID, SecretAccessKey: announced.S3.SecretAccessKey, PathStyle: true,
 	}
 	base.APIListen, base.OpsListen = opts.api, opts.ops
 	base.AdminKey = secrets.AdminKey
@@ -175,7 +175,7 @@ func productSources(secrets datadir.Secrets, opts options, where *announcement) 
 	base.ShutdownGrace = productGrace
 	base.ParkRetry = 20 * time.Second // a person may be watching
 	base.Outbound.Allow = []string{"127.0.0.0/8", "::1/128"}
-	base.Channels = sandboxChannels(where.Sandbox)
+	base.Channels = sandboxChannels(announced.Sandbox)
 	return app.Sources{
 		Base: base, File: opts.config, Env: os.Environ(), Args: opts.settings, Dir: opts.startedIn, Embedded: true,
 	}
@@ -198,13 +198,13 @@ func sandboxChannels(url string) []app.Channel {
 	return channels
 }
 
-// seed creates the account, its grant and its key, once, and returns the key. If an earlier
-// start died in between, seed completes its work.
-func seed(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir.Secrets) (string, error) {
+// createDemoAccount creates the account, its grant and its key, once, and returns the key. If an earlier
+// start died in between, createDemoAccount completes its work.
+func createDemoAccount(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir.Secrets) (string, error) {
 	if secrets.Key != "" {
 		return secrets.Key, nil
 	}
-	account, err := demo(ctx, g.Store)
+	account, err := findOrCreateDemo(ctx, g.Store)
 	if err != nil {
 		return "", err
 	}
@@ -221,8 +221,8 @@ func seed(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir
 	return secret, dir.SetKey(secret)
 }
 
-// demo returns the account demo. It creates the account if no earlier start has.
-func demo(ctx context.Context, store *storage.Store) (mediagate.Account, error) {
+// findOrCreateDemo returns the account demo. It creates the account if no earlier start has.
+func findOrCreateDemo(ctx context.Context, store *storage.Store) (mediagate.Account, error) {
 	for after := ""; ; {
 		accounts, more, err := store.Accounts(ctx, "", after, 100)
 		if err != nil {

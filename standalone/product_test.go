@@ -56,7 +56,9 @@ func openStore(t *testing.T, dir *datadir.Dir) *storage.Store {
 func embedded() *announcement {
 	return &announcement{
 		Temporal: "127.0.0.1:7233", Sandbox: "http://127.0.0.1:9900",
-		S3: &s3Place{Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", Bucket: "b", AccessKeyID: "a", SecretAccessKey: "s"},
+		S3: &s3Access{
+			Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", Bucket: "b", AccessKeyID: "a", SecretAccessKey: "s",
+		},
 	}
 }
 
@@ -136,7 +138,7 @@ func TestSeededAccount(t *testing.T) {
 	dir, secrets := dataDir(t)
 	store := openStore(t, dir)
 	for range 2 { // the second call completes a start that died before it stored the key
-		if _, err := seed(t.Context(), &app.Gateway{Store: store}, dir, secrets); err != nil {
+		if _, err := createDemoAccount(t.Context(), &app.Gateway{Store: store}, dir, secrets); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +157,7 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	dir, secrets := dataDir(t)
 	store := openStore(t, dir)
-	key, err := seed(t.Context(), &app.Gateway{Store: store}, dir, secrets)
+	key, err := createDemoAccount(t.Context(), &app.Gateway{Store: store}, dir, secrets)
 	if err != nil {
 		t.Fatal(err)
 	}

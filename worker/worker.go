@@ -25,9 +25,10 @@ type Config struct {
 	Channels   []string // the configured channels, whose workflows it keeps running
 	Grace      time.Duration
 	Logger     *slog.Logger
-	Serving    func() // called once all queues are polled; may be nil
-	// Seen is called at the start and every minute with the configured channels. It may be nil.
-	Seen func(ctx context.Context, channels []string) error
+	OnServing  func() // called once all queues are polled; may be nil
+	// RecordChannels is called at the start and every minute with the configured channels. It may
+	// be nil.
+	RecordChannels func(ctx context.Context, channels []string) error
 	// Observe is called after each activity attempt, with the name of the activity. The outcome
 	// is ok, waits, stopped, cancelled or the kind of the error. Observe may be nil.
 	Observe func(activity, outcome string, took time.Duration)
@@ -40,12 +41,12 @@ type Config struct {
 // other accounts. A queue of calls has slots for the calls of all channels, so that the calls of
 // one channel never block those of another.
 const (
-	maxDatabase = 64
-	callRoom    = 100 // in each queue of calls, for calls that create no job
-	backlogRoom = 200 // in each channel's backlog
-	waitRoom    = 64  // in the other queues with a limit, for activities that wait for it
-	maxTending  = 200
-	stickyCache = 500 // cached workflows; a larger cache costs memory and is no faster
+	maxDatabase  = 64
+	callSlots    = 100 // in each queue of calls, for calls that create no job
+	backlogSlots = 200 // in each channel's backlog
+	waitSlots    = 64  // in the other queues with a limit, for activities that wait for it
+	maxTending   = 200
+	stickyCache  = 500 // cached workflows; a larger cache costs memory and is no faster
 )
 
 // stickyWait is how long a workflow task waits for the worker that has the run in its cache.
@@ -69,7 +70,7 @@ func Run(ctx context.Context, c Config) error {
 		stopAll(started)
 	}()
 	// Report the channels before the first work, so that operators see no channel without a worker.
-	if err := c.seen(ctx); err != nil {
+	if err := c.recordChannels(ctx); err != nil {
 		c.Logger.WarnContext(ctx, "channels not noted", "error", err)
 	}
 	for _, w := range c.workers(fail) {
@@ -78,8 +79,8 @@ func Run(ctx context.Context, c Config) error {
 		}
 		started = append(started, w)
 	}
-	if c.Serving != nil {
-		c.Serving()
+	if c.OnServing != nil {
+		c.OnServing()
 	}
 	c.Logger.InfoContext(ctx, "worker serves", "providers", c.Providers, "channels", c.Channels)
 	c.keepSingletons(ctx)
@@ -122,7 +123,7 @@ func (c Config) workers(fail context.CancelCauseFunc) []worker.Worker {
 		w.RegisterActivity(c.Activities)
 		return w
 	}
-	limited := func(f limit.Figures) int { return int(f.Capacity) + waitRoom }
+	limited := func(f limit.Figures) int { return int(f.Capacity) + waitSlots }
 	limits := c.Activities.Limits
 	main := queue(workflows.QueueMain, maxDatabase, true)
 	workflows.Register(main)
@@ -135,10 +136,10 @@ func (c Config) workers(fail context.CancelCauseFunc) []worker.Worker {
 	}
 	atOnce := int(limits.Calls.Figures().Capacity)
 	for _, p := range c.Providers {
-		all = append(all, queue(workflows.QueueCall(p), atOnce*len(c.Channels)+callRoom, false))
+		all = append(all, queue(workflows.QueueCall(p), atOnce*len(c.Channels)+callSlots, false))
 	}
 	for _, name := range c.Channels {
-		all = append(all, queue(workflows.QueueBacklog(name), backlogRoom, false))
+		all = append(all, queue(workflows.QueueBacklog(name), backlogSlots, false))
 	}
 	return all
 }
@@ -151,7 +152,7 @@ func (c Config) keepSingletons(ctx context.Context) {
 	}}
 	scheduled := false
 	for {
-		err := errors.Join(c.seen(ctx), keeper.Wake(ctx))
+		err := errors.Join(c.recordChannels(ctx), keeper.Wake(ctx))
 		if !scheduled {
 			failed := keeper.Client.EnsureRetention(ctx)
 			scheduled, err = failed == nil, errors.Join(err, failed)
@@ -172,12 +173,12 @@ func (c Config) keepSingletons(ctx context.Context) {
 	}
 }
 
-// seen records that this worker serves its channels.
-func (c Config) seen(ctx context.Context) error {
-	if c.Seen == nil {
+// recordChannels records that this worker serves its channels.
+func (c Config) recordChannels(ctx context.Context) error {
+	if c.RecordChannels == nil {
 		return nil
 	}
-	return c.Seen(ctx, c.Channels)
+	return c.RecordChannels(ctx, c.Channels)
 }
 
 // activityLog writes one canonical log line for each activity attempt.

@@ -26,18 +26,18 @@ const (
 	forbidden  = "forbidden"
 )
 
-var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey: kernel.Says(http.StatusUnauthorized, "invalid_token",
+var refuse = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	kernel.NoKey: kernel.NewFaultText(http.StatusUnauthorized, "invalid_token",
 		"The specified token is invalid or wrong."),
-	kernel.NoPath: kernel.Says(http.StatusNotFound, "no_api",
+	kernel.NoPath: kernel.NewFaultText(http.StatusNotFound, "no_api",
 		"API does not exist, please make sure url is correct."),
-	kernel.NoJob:         kernel.Says(http.StatusNotFound, "not_found", "task not found"),
-	kernel.Invalid:       kernel.Says(http.StatusBadRequest, badRequest, ""),
-	kernel.Inappropriate: kernel.Says(http.StatusForbidden, forbidden, "Prompt contained inappropriate material"),
-	kernel.Internal:      kernel.Says(http.StatusInternalServerError, "api_error", "Internal server error."),
-	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "too_many_requests",
+	kernel.NoJob:         kernel.NewFaultText(http.StatusNotFound, "not_found", "task not found"),
+	kernel.Invalid:       kernel.NewFaultText(http.StatusBadRequest, badRequest, ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusForbidden, forbidden, "Prompt contained inappropriate material"),
+	kernel.Internal:      kernel.NewFaultText(http.StatusInternalServerError, "api_error", "Internal server error."),
+	kernel.TooManyJobs: kernel.NewFaultText(http.StatusTooManyRequests, "too_many_requests",
 		"You have exceeded the rate limit."),
-}, func(w kernel.Words) any {
+}, func(w kernel.FaultText) any {
 	return map[string]any{"success": false, "error": fault(w.Code, w.Message), "trace_id": kernel.UUID()}
 })
 
@@ -62,7 +62,8 @@ func mount(s *kernel.Service) http.Handler {
 	routes := map[string]kernel.Handler{}
 	for _, name := range []string{suno, producer} {
 		v := api{&kernel.API{
-			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: name, Refuse: refuse, Made: made, Word: ended, Told: told,
+			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: name, Refuse: refuse,
+			SubmitView: made, CallbackState: callbackState, CallbackBody: callbackBody,
 		}}
 		routes["POST /"+name+"/audios"] = func(r *http.Request, a kernel.Account) kernel.Reply {
 			return v.Submit(r, a, name+"-audios", func(b kernel.Body) (*kernel.Job, error) { return v.job(a, b) })
@@ -73,26 +74,28 @@ func mount(s *kernel.Service) http.Handler {
 			routes["POST /suno/persona"] = v.persona
 		}
 	}
-	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, routes)
+	return s.Routes(s.ByCredential("Authorization", "Bearer ", "api_key", refuse), refuse, routes)
 }
 
 func made(_ *http.Request, j *kernel.Job, _ time.Time) any { return map[string]any{"task_id": j.ID} }
 
-// ended returns the job's state once the job has ended, which causes the only callback.
-func ended(j *kernel.Job, now time.Time) string {
+// callbackState returns the job's state once the job has ended, which causes the only callback.
+func callbackState(j *kernel.Job, now time.Time) string {
 	if state := j.State(now); state != kernel.StateQueued && state != kernel.StateRunning {
 		return string(state)
 	}
 	return ""
 }
 
-func told(r *http.Request, j *kernel.Job, now time.Time) any { return record(r, j, now)["response"] }
+func callbackBody(r *http.Request, j *kernel.Job, now time.Time) any {
+	return record(r, j, now)["response"]
+}
 
 // persona makes a voice from a song and answers with it in the same call.
 func (v api) persona(r *http.Request, a kernel.Account) kernel.Reply {
 	b, err := schemas.Read(r, persona, bodyMax)
 	if _, known := v.song(a, b.Text("audio_id")); err == nil && !known {
-		err = kernel.Wrong("audio_id", unknownSong)
+		err = kernel.NewViolation("audio_id", unknownSong)
 	}
 	if err != nil {
 		return refuse(kernel.CallSubmit, kernel.Invalid, err)
@@ -105,7 +108,7 @@ func (v api) persona(r *http.Request, a kernel.Account) kernel.Reply {
 			return rep
 		}
 		return kernel.OK(kernel.CallSubmit, map[string]any{
-			"success": true, "task_id": j.ID, "data": map[string]any{"persona_id": kernel.Derived(j.ID, persona)},
+			"success": true, "task_id": j.ID, "data": map[string]any{"persona_id": kernel.DeriveID(j.ID, persona)},
 		})
 	})
 }

@@ -20,11 +20,11 @@ func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 	if name != "stems-0.zip" || j.Endpoint != producer || j.Detail["action"] != stems {
 		return nil, "", false
 	}
-	return sample.Padded(packed(j), 0), "application/zip", true
+	return sample.Padded(zipTracks(j), 0), "application/zip", true
 }
 
-// packed returns an archive with the tracks of a job.
-func packed(j *kernel.Job) []byte {
+// zipTracks returns an archive with the tracks of a job.
+func zipTracks(j *kernel.Job) []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for i, name := range tracksOf[stems] {
@@ -40,18 +40,18 @@ func packed(j *kernel.Job) []byte {
 	return out.Bytes()
 }
 
-func clipID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "clip "+strconv.Itoa(i)) }
+func clipID(j *kernel.Job, i int) string { return kernel.DeriveID(j.ID, "clip "+strconv.Itoa(i)) }
 
 // half is the length of the random part of an upload's id. The rest is computed from the owner.
 const half = 18
 
 func uploadID(owner, api string) string {
 	id := kernel.UUID()[:half]
-	return id + kernel.Derived(id, api+" "+owner)[half:]
+	return id + kernel.DeriveID(id, api+" "+owner)[half:]
 }
 
 func uploadedBy(owner, api, id string) bool {
-	return len(id) > half && id == id[:half]+kernel.Derived(id[:half], api+" "+owner)[half:]
+	return len(id) > half && id == id[:half]+kernel.DeriveID(id[:half], api+" "+owner)[half:]
 }
 
 // upload fetches a sound and answers with its id.

@@ -25,14 +25,14 @@ const unknownSong = "The song id does not exist or has been taken offline."
 // job returns the job of a request of the account.
 func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 	if id := b.Text("persona_id"); id != "" && !v.voice(a, id) {
-		return nil, kernel.Wrong("persona_id", "does not exist")
+		return nil, kernel.NewViolation("persona_id", "does not exist")
 	}
 	action := cmp.Or(b.Text("action"), generate)
 	var source song
 	if action != generate {
 		var ok bool
 		if source, ok = v.song(a, b.Text("audio_id")); !ok {
-			return nil, kernel.Wrong("audio_id", unknownSong)
+			return nil, kernel.NewViolation("audio_id", unknownSong)
 		}
 	}
 	media := kernel.Media{Kind: "audio", Seconds: songSeconds, Songs: max(1, len(tracksOf[action]))}
@@ -43,13 +43,13 @@ func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 	end := b.Number("replace_section_end")
 	switch {
 	case action == replace && end <= b.Number("replace_section_start"):
-		return nil, kernel.Wrong("replace_section_end", "must be after the start")
+		return nil, kernel.NewViolation("replace_section_end", "must be after the start")
 	case action == replace && source.seconds > 0 && end > source.seconds+1:
-		return nil, kernel.Wrong("replace_section_end", "is beyond the end of the song")
+		return nil, kernel.NewViolation("replace_section_end", "is beyond the end of the song")
 	case action == remaster:
 		title += " (Remastered)"
 	case v.Endpoint == suno && (action == generate || action == artist):
-		media.Songs, media.Pair = 2, true
+		media.Songs, media.SecondLonger = 2, true
 	}
 	prompt, about := b.Text("prompt"), b.Text("lyric_prompt")
 	lyric := cmp.Or(b.Text("lyric"), source.lyric)
@@ -59,7 +59,7 @@ func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 	return &kernel.Job{
 		ID: kernel.UUID(), CallbackURL: b.Text("callback_url"),
 		Model: cmp.Or(b.Text("model"), defaults[v.Endpoint]), Media: media,
-		Prompt: kernel.Saying(prompt, b.Text("lyric"), about, b.Text("style"), b.Text("title")),
+		Prompt: kernel.DirectiveText(prompt, b.Text("lyric"), about, b.Text("style"), b.Text("title")),
 		Detail: map[string]string{
 			"action": action, "title": title, "lyric": lyric, "style": cmp.Or(b.Text("style"), source.style), "prompt": prompt,
 			"seed": cmp.Or(b.Text("seed"), "2450882164"),
@@ -67,8 +67,8 @@ func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 	}, nil
 }
 
-// marks returns the start and end of each line of the lyrics, in equal steps.
-func marks(lyric string, seconds float64) [][2]float64 {
+// lyricTimes returns the start and end of each line of the lyrics, in equal steps.
+func lyricTimes(lyric string, seconds float64) [][2]float64 {
 	lines := strings.Split(lyric, "\n")
 	out := make([][2]float64, len(lines))
 	step := seconds / float64(len(lines))
@@ -78,8 +78,8 @@ func marks(lyric string, seconds float64) [][2]float64 {
 	return out
 }
 
-// shown returns the length of a song in the format of the API.
-func shown(endpoint string, seconds float64) any {
+// formatLength returns the length of a song in the format of the API.
+func formatLength(endpoint string, seconds float64) any {
 	if endpoint == producer {
 		return fmt.Sprintf("%.10f", seconds)
 	}

@@ -17,7 +17,7 @@ func (v api) query(r *http.Request, a kernel.Account) kernel.Reply {
 		return refuse(kernel.CallPoll, kernel.Invalid, err)
 	}
 	tell := func(j *kernel.Job) kernel.Reply {
-		return v.Tell(j, func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, record(r, j, v.Now())) })
+		return v.AnswerPoll(j, func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, record(r, j, v.Now())) })
 	}
 	if id := b.Text("id"); id != "" {
 		return tell(v.Find(a, id))
@@ -39,11 +39,11 @@ func (v api) query(r *http.Request, a kernel.Account) kernel.Reply {
 // response shows how the job stands.
 func record(r *http.Request, j *kernel.Job, now time.Time) map[string]any {
 	out := map[string]any{
-		"_id": kernel.Derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "",
-		"trace_id": kernel.Derived(j.ID, "trace"),
+		"_id": kernel.DeriveID(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "",
+		"trace_id": kernel.DeriveID(j.ID, "trace"),
 		"request":  map[string]any{"action": j.Detail["action"], "model": j.Model, "prompt": j.Detail["prompt"]},
 	}
-	answer := map[string]any{"task_id": j.ID, "trace_id": kernel.Derived(j.ID, "trace")}
+	answer := map[string]any{"task_id": j.ID, "trace_id": kernel.DeriveID(j.ID, "trace")}
 	switch j.State(now) {
 	case kernel.StateQueued:
 		return out // without a response
@@ -89,7 +89,7 @@ func clips(base string, j *kernel.Job, state string) []map[string]any {
 			"image_url": link("cover-%d.png"), "video_url": "",
 		}
 		if state == "succeeded" {
-			c["audio_url"], c["duration"] = link("song-%d.mp3"), shown(j.Endpoint, j.Media.Length(i))
+			c["audio_url"], c["duration"] = link("song-%d.mp3"), formatLength(j.Endpoint, j.Media.Length(i))
 			if i == 0 && len(names) == 0 && j.Endpoint == suno {
 				c["video_url"] = link("film-%d.mp4")
 			}
@@ -121,7 +121,7 @@ func native(c map[string]any, j *kernel.Job, i int, state string, link func(stri
 	if state == "succeeded" {
 		c["progress"], c["wav_url"] = "100%", link("song-%d.wav")
 		c["lyrics_id"], c["lyrics_timing_markers"] =
-			kernel.Derived(j.ID, "lyrics"), marks(j.Detail["lyric"], j.Media.Length(i))
+			kernel.DeriveID(j.ID, "lyrics"), lyricTimes(j.Detail["lyric"], j.Media.Length(i))
 	}
 }
 
@@ -148,6 +148,6 @@ func (v api) song(a kernel.Account, id string) (song, bool) {
 
 // voice reports whether the account has made a voice with this id.
 func (v api) voice(a kernel.Account, id string) bool {
-	made := func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.Derived(j.ID, persona) == id }
+	made := func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.DeriveID(j.ID, persona) == id }
 	return len(v.Jobs(a, made)) > 0
 }

@@ -28,22 +28,22 @@ const (
 // video.
 const wrongCall kernel.Fault = -1
 
-var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:   kernel.Says(http.StatusUnauthorized, "InvalidApiKey", "Invalid API-key provided."),
-	kernel.NoPath:  kernel.Says(http.StatusBadRequest, "InvalidParameter", "url error, please check url!"),
-	kernel.NoModel: kernel.Says(http.StatusNotFound, "ModelNotFound", "Model not exist."),
-	kernel.NoJob:   kernel.Says(http.StatusBadRequest, "InvalidParameter", "task not exist"),
-	kernel.NotNow: kernel.Says(http.StatusBadRequest, "UnsupportedOperation",
+var refuse = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	kernel.NoKey:   kernel.NewFaultText(http.StatusUnauthorized, "InvalidApiKey", "Invalid API-key provided."),
+	kernel.NoPath:  kernel.NewFaultText(http.StatusBadRequest, "InvalidParameter", "url error, please check url!"),
+	kernel.NoModel: kernel.NewFaultText(http.StatusNotFound, "ModelNotFound", "Model not exist."),
+	kernel.NoJob:   kernel.NewFaultText(http.StatusBadRequest, "InvalidParameter", "task not exist"),
+	kernel.WrongState: kernel.NewFaultText(http.StatusBadRequest, "UnsupportedOperation",
 		"Failed to cancel the task, please confirm if the task is in PENDING status."),
-	kernel.Invalid: kernel.Says(http.StatusBadRequest, "InvalidParameter", ""),
-	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, codeInspection,
+	kernel.Invalid: kernel.NewFaultText(http.StatusBadRequest, "InvalidParameter", ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusBadRequest, codeInspection,
 		"Input data may contain inappropriate content."),
-	kernel.Internal: kernel.Says(http.StatusInternalServerError, "InternalError",
+	kernel.Internal: kernel.NewFaultText(http.StatusInternalServerError, "InternalError",
 		"An internal error has occurred, please try again later."),
-	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "Throttling.AllocationQuota",
+	kernel.TooManyJobs: kernel.NewFaultText(http.StatusTooManyRequests, "Throttling.AllocationQuota",
 		"Too many requests in route. Please try again later."),
-	wrongCall: kernel.Says(http.StatusForbidden, "AccessDenied", "current user api does not support "),
-}, func(w kernel.Words) any {
+	wrongCall: kernel.NewFaultText(http.StatusForbidden, "AccessDenied", "current user api does not support "),
+}, func(w kernel.FaultText) any {
 	return map[string]any{"code": w.Code, "message": w.Message, "request_id": kernel.UUID()}
 })
 
@@ -55,8 +55,8 @@ const (
 )
 
 func mount(s *kernel.Service) http.Handler {
-	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: videos, Refuse: refuse, Made: made}
-	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
+	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: videos, Refuse: refuse, SubmitView: made}
+	return s.Routes(s.ByCredential("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
 		"POST /api/v1/services/aigc/multimodal-generation/generation": func(r *http.Request, a kernel.Account) kernel.Reply {
 			return generate(s, r, a)
 		},
@@ -77,7 +77,7 @@ func read(r *http.Request, known func(model string) bool, job kernel.Maker) (*ke
 	}
 	switch model := body.Text("model"); {
 	case model == "":
-		err = kernel.Wrong("model", "is required")
+		err = kernel.NewViolation("model", "is required")
 	case !known(model):
 		return nil, refuse(kernel.CallSubmit, kernel.NoModel, nil)
 	default:

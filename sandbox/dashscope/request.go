@@ -46,9 +46,9 @@ func operation(model string) string { return model[strings.Index(model, "/")+1:]
 
 // image returns the job of a request for an image.
 func image(b kernel.Body) (*kernel.Job, error) {
-	width, height := sized(cmp.Or(b.Text("parameters.size"), "1024*1024"))
+	width, height := parseSize(cmp.Or(b.Text("parameters.size"), "1024*1024"))
 	if n := width * height; n < pixelsMin || n > pixelsMax {
-		return nil, kernel.Wrong("parameters.size", "must be W*H with 512*512 to 2048*2048 pixels")
+		return nil, kernel.NewViolation("parameters.size", "must be W*H with 512*512 to 2048*2048 pixels")
 	}
 	j := &kernel.Job{
 		ID: kernel.UUID(), Endpoint: images, Model: b.Text("model"),
@@ -68,7 +68,7 @@ func video(b kernel.Body) (*kernel.Job, error) {
 	if !editing {
 		seconds = cmp.Or(seconds, 5)
 	}
-	prompt, err := said(b, seconds)
+	prompt, err := promptOf(b, seconds)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,10 @@ func video(b kernel.Body) (*kernel.Job, error) {
 		mode := cmp.Or(b.Text("parameters.mode"), usual.mode)
 		resolution, ratio = map[string]string{"std": "720P", "pro": "1080P"}[mode], b.Text("parameters.aspect_ratio")
 	}
-	width, height := sized(cmp.Or(b.Text("parameters.size"), usual.size))
+	width, height := parseSize(cmp.Or(b.Text("parameters.size"), usual.size))
 	switch {
 	case width == 0:
-		width, height = framed(resolution, ratio)
+		width, height = sizeFor(resolution, ratio)
 	case resolution == "" && width*height <= pixels720:
 		resolution = "720P"
 	case resolution == "":
@@ -109,25 +109,25 @@ func video(b kernel.Body) (*kernel.Job, error) {
 	return j, nil
 }
 
-// filmName matches the URL of a video. Like the vendor, the sandbox tells videos from images by
+// videoURL matches the URL of a video. Like the vendor, the sandbox tells videos from images by
 // the name of the file.
-var filmName = regexp.MustCompile(`^[^?]*\.(mp4|mov)(\?|$)`)
+var videoURL = regexp.MustCompile(`^[^?]*\.(mp4|mov)(\?|$)`)
 
 func refersToVideo(b kernel.Body) bool {
 	film := func(item kernel.Body) bool { return item.Text("type") == "reference_video" }
-	return slices.ContainsFunc(b.Texts("input.reference_urls"), filmName.MatchString) ||
+	return slices.ContainsFunc(b.Texts("input.reference_urls"), videoURL.MatchString) ||
 		slices.ContainsFunc(b.List("input.media"), film)
 }
 
-// said returns the prompt. If it is blank because the customer gives a prompt for each shot,
-// said returns the prompt of the first shot. It also checks the shots' indexes and durations.
-func said(b kernel.Body, seconds int) (string, error) {
+// promptOf returns the prompt. If it is blank because the customer gives a prompt for each shot,
+// promptOf returns the prompt of the first shot. It also checks the shots' indexes and durations.
+func promptOf(b kernel.Body, seconds int) (string, error) {
 	shots := b.List("input.multi_prompt")
 	prompt, sum, seen := b.Text("input.prompt"), 0, map[int]bool{}
 	for _, shot := range shots {
 		index := shot.Int("index")
 		if seen[index] || index > len(shots) {
-			return "", kernel.Wrong("input.multi_prompt", "the indexes are not 1 to %d", len(shots))
+			return "", kernel.NewViolation("input.multi_prompt", "the indexes are not 1 to %d", len(shots))
 		}
 		seen[index] = true
 		sum += shot.Int("duration")
@@ -136,22 +136,22 @@ func said(b kernel.Body, seconds int) (string, error) {
 		}
 	}
 	if len(shots) > 0 && sum != seconds {
-		return "", kernel.Wrong("input.multi_prompt", "the shots last %d s, the video %d s", sum, seconds)
+		return "", kernel.NewViolation("input.multi_prompt", "the shots last %d s, the video %d s", sum, seconds)
 	}
 	return prompt, nil
 }
 
-// sized parses a size such as 1280*720.
-func sized(size string) (width, height int) {
+// parseSize parses a size such as 1280*720.
+func parseSize(size string) (width, height int) {
 	w, h, _ := strings.Cut(size, "*")
 	width, _ = strconv.Atoi(w)
 	height, _ = strconv.Atoi(h)
 	return width, height
 }
 
-// framed returns the size of a video with the resolution and ratio. Without a ratio, the vendor
+// sizeFor returns the size of a video with the resolution and ratio. Without a ratio, the vendor
 // uses that of a frame or a source video. The sandbox does not fetch these and uses 16:9.
-func framed(resolution, ratio string) (width, height int) {
+func sizeFor(resolution, ratio string) (width, height int) {
 	if ratio == "" {
 		ratio = "16:9"
 	}

@@ -39,7 +39,7 @@ func synthesize(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply
 	if j == nil {
 		return rep
 	}
-	return api.Begin(r, a, j)
+	return api.AcceptAndCallBack(r, a, j)
 }
 
 func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
@@ -68,7 +68,7 @@ func query(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 		output := map[string]any{"task_id": r.PathValue("id"), "task_status": "UNKNOWN"}
 		return kernel.OK(kernel.CallPoll, map[string]any{"output": output, "request_id": kernel.UUID()})
 	}
-	return api.Tell(j, func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, task(r, j, api.Now())) })
+	return api.AnswerPoll(j, func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, task(r, j, api.Now())) })
 }
 
 // cancel stops a job that is still queued.
@@ -90,17 +90,17 @@ func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	output := map[string]any{"task_id": j.ID, "task_status": words[state], "submit_time": clock(j.Created)}
 	body := map[string]any{"request_id": kernel.UUID(), "output": output}
 	if state != kernel.StateQueued {
-		output["scheduled_time"] = clock(j.Created.Add(j.Takes() / 10))
+		output["scheduled_time"] = clock(j.Created.Add(j.Duration() / 10))
 	}
 	switch state {
 	case kernel.StateFailed:
-		output["end_time"] = clock(j.Changed(now))
+		output["end_time"] = clock(j.StateSince(now))
 		output["code"], output["message"] = codeAlgorithm, "The video could not be made."
 		if j.Directive.Fail == kernel.FailModeration {
 			output["code"], output["message"] = codeInspection, "Output data may contain inappropriate content."
 		}
 	case kernel.StateSucceeded:
-		output["end_time"], output["orig_prompt"] = clock(j.Changed(now)), j.Prompt
+		output["end_time"], output["orig_prompt"] = clock(j.StateSince(now)), j.Prompt
 		links(r, j, now, output)
 		body["usage"] = usage(j)
 	default:
@@ -112,7 +112,7 @@ func task(r *http.Request, j *kernel.Job, now time.Time) any {
 // other models keep one file.
 func links(r *http.Request, j *kernel.Job, now time.Time, output map[string]any) {
 	link := func(name string, good time.Duration) string {
-		return kernel.Base(r) + j.LinkUntil(name, j.Changed(now).Add(good))
+		return kernel.Base(r) + j.LinkUntil(name, j.StateSince(now).Add(good))
 	}
 	switch {
 	case j.Detail[detailKling] != "":

@@ -46,7 +46,7 @@ type fal struct {
 func mount(s *kernel.Service) http.Handler {
 	v := &fal{s}
 	const jobs = "/{owner}/{app}/requests/{id}"
-	return s.Routes(s.Customers("Authorization", "Key ", "api_key", refuse), refuse, map[string]kernel.Handler{
+	return s.Routes(s.ByCredential("Authorization", "Key ", "api_key", refuse), refuse, map[string]kernel.Handler{
 		"POST /{model...}":        v.submit,
 		"GET " + jobs + "/status": v.status,
 		"GET " + jobs:             v.result,
@@ -59,33 +59,36 @@ func mount(s *kernel.Service) http.Handler {
 func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	switch f {
 	case kernel.NoKey:
-		return say(kind, http.StatusUnauthorized, "invalid key credentials", "unauthorized")
+		return queueError(kind, http.StatusUnauthorized, "invalid key credentials", "unauthorized")
 	case kernel.NoPath:
-		return say(kind, http.StatusNotFound, "Not Found", "not_found")
+		return queueError(kind, http.StatusNotFound, "Not Found", "not_found")
 	case kernel.NoJob:
 		return kernel.Reply{Kind: kind, Status: http.StatusNotFound, Body: map[string]any{"status": "NOT_FOUND"}}
 	case kernel.Internal:
-		return say(kind, http.StatusInternalServerError, "Internal error", "internal_error")
-	case kernel.Crowded:
-		return say(kind, http.StatusTooManyRequests, "Too many requests", "concurrent_requests_limit")
+		return queueError(kind, http.StatusInternalServerError, "Internal error", "internal_error")
+	case kernel.TooManyJobs:
+		return queueError(kind, http.StatusTooManyRequests, "Too many requests", "concurrent_requests_limit")
 	case kernel.Inappropriate:
-		return detail(kind, unprocessable, "prompt", flagged, refused)
+		return modelError(kind, unprocessable, "prompt", flagged, refused)
 	default:
+		if err == nil { // the kernel describes only some faults
+			return modelError(kind, unprocessable, "", "The request cannot be processed", badValue)
+		}
 		field, text, _ := strings.Cut(err.Error(), ": ")
-		return detail(kind, unprocessable, field, text, badValue)
+		return modelError(kind, unprocessable, field, text, badValue)
 	}
 }
 
-// say returns an error of the queue.
-func say(kind string, status int, text, name string) kernel.Reply {
+// queueError returns an error of the queue.
+func queueError(kind string, status int, text, name string) kernel.Reply {
 	return kernel.Reply{
 		Kind: kind, Status: status, Header: map[string]string{"X-Fal-Error-Type": name},
 		Body: map[string]any{"detail": text, "error_type": name},
 	}
 }
 
-// detail returns an error of a model about a field.
-func detail(kind string, status int, field, text, name string) kernel.Reply {
+// modelError returns an error of a model about a field.
+func modelError(kind string, status int, field, text, name string) kernel.Reply {
 	where := []any{"body"}
 	if field != "" {
 		where = append(where, field)
@@ -101,11 +104,11 @@ func (v *fal) submit(r *http.Request, a kernel.Account) kernel.Reply {
 	name := r.PathValue("model")
 	m, ok := models[name]
 	if !ok {
-		return say(kernel.CallSubmit, http.StatusNotFound, fmt.Sprintf("Application %q not found", name), "not_found")
+		return queueError(kernel.CallSubmit, http.StatusNotFound, fmt.Sprintf("Application %q not found", name), "not_found")
 	}
 	body, err := kernel.ReadBody(r, bodyMax)
 	if err != nil {
-		return detail(kernel.CallSubmit, unprocessable, "", err.Error(), "json_invalid")
+		return modelError(kernel.CallSubmit, unprocessable, "", err.Error(), "json_invalid")
 	}
 	j := m.job(body)
 	j.ID, j.Model, j.Prompt = kernel.UUID(), name, body.Text("prompt")
@@ -152,7 +155,7 @@ func (v *fal) status(r *http.Request, a kernel.Account) kernel.Reply {
 		return refuse(kernel.CallPoll, kernel.NoJob, nil)
 	}
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusAccepted, Job: j.ID}
-	if v.Spoiled(j) {
+	if v.CountPoll(j) {
 		rep = refuse(kernel.CallPoll, kernel.Internal, nil)
 		rep.Job = j.ID
 		return rep
@@ -165,7 +168,7 @@ func (v *fal) status(r *http.Request, a kernel.Account) kernel.Reply {
 		body["status"], body["logs"] = "IN_PROGRESS", nil
 	default:
 		rep.Status, body["status"], body["logs"] = http.StatusOK, "COMPLETED", nil
-		body["metrics"] = map[string]any{"inference_time": j.Takes().Seconds()}
+		body["metrics"] = map[string]any{"inference_time": j.Duration().Seconds()}
 		if j.Cancelled != nil {
 			body["error"], body["error_type"] = "Request was cancelled by the client", cancelled
 		}
@@ -183,16 +186,16 @@ func (v *fal) result(r *http.Request, a kernel.Account) kernel.Reply {
 	rep := kernel.Reply{Kind: kernel.CallOther, Status: http.StatusOK}
 	switch state := j.State(v.Now()); {
 	case state == kernel.StateQueued, state == kernel.StateRunning:
-		rep = say(kernel.CallOther, http.StatusBadRequest, "Request is still in progress", "bad_request")
+		rep = queueError(kernel.CallOther, http.StatusBadRequest, "Request is still in progress", "bad_request")
 	case state == kernel.StateCancelled:
-		rep = say(kernel.CallOther, 499, "Request was cancelled by the client", cancelled)
+		rep = queueError(kernel.CallOther, 499, "Request was cancelled by the client", cancelled)
 	case j.Detail["wrong"] != "":
 		field, text, _ := strings.Cut(j.Detail["wrong"], ": ")
-		rep = detail(kernel.CallOther, unprocessable, field, text, badValue)
+		rep = modelError(kernel.CallOther, unprocessable, field, text, badValue)
 	case state == kernel.StateFailed && j.Directive.Fail == kernel.FailModeration:
-		rep = detail(kernel.CallOther, unprocessable, "prompt", flagged, refused)
+		rep = modelError(kernel.CallOther, unprocessable, "prompt", flagged, refused)
 	case state == kernel.StateFailed:
-		rep = detail(kernel.CallOther, http.StatusInternalServerError, "", "Internal server error", internalError)
+		rep = modelError(kernel.CallOther, http.StatusInternalServerError, "", "Internal server error", internalError)
 	case j.Media.Kind == "video":
 		rep.Body = map[string]any{"video": map[string]any{
 			"url": kernel.Base(r) + j.Link(kernel.FileVideo), "content_type": "video/mp4", "file_name": kernel.FileVideo,

@@ -29,7 +29,7 @@ const method = "generateContent"
 
 func mount(s *kernel.Service) http.Handler {
 	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: method, Refuse: googleapi.Refuse}
-	return s.Routes(googleapi.Keyed(s), googleapi.Refuse, map[string]kernel.Handler{
+	return s.Routes(googleapi.ByAPIKey(s), googleapi.Refuse, map[string]kernel.Handler{
 		"POST /v1beta/models/{call}": func(r *http.Request, a kernel.Account) kernel.Reply { return generate(api, r, a) },
 	})
 }
@@ -37,7 +37,7 @@ func mount(s *kernel.Service) http.Handler {
 // generate makes an image while the caller waits, and answers with the image or with its
 // failure.
 func generate(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
-	model, refused := googleapi.Called(r, models, method)
+	model, refused := googleapi.ModelOf(r, models, method)
 	if refused != nil {
 		return *refused
 	}

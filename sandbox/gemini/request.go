@@ -26,7 +26,7 @@ func job(model string, b kernel.Body) (*kernel.Job, error) {
 		}
 		p, _, err := kernel.InlinePicture(data)
 		if err != nil {
-			return nil, kernel.Wrong(fmt.Sprintf("contents[0].parts[%d].inlineData.data", i), "%s", err)
+			return nil, kernel.NewViolation(fmt.Sprintf("contents[0].parts[%d].inlineData.data", i), "%s", err)
 		}
 		if images++; images == 1 {
 			first = p

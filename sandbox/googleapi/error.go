@@ -15,30 +15,30 @@ const (
 )
 
 // Refuse answers with an error in the format of google.rpc.
-var Refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey: kernel.Says(http.StatusForbidden, "PERMISSION_DENIED",
+var Refuse = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	kernel.NoKey: kernel.NewFaultText(http.StatusForbidden, "PERMISSION_DENIED",
 		"Method doesn't allow unregistered callers. Please use API Key."),
-	kernel.NoPath: kernel.Says(http.StatusNotFound, "NOT_FOUND",
+	kernel.NoPath: kernel.NewFaultText(http.StatusNotFound, "NOT_FOUND",
 		"the requested URL was not found on this server"),
-	kernel.NoModel: kernel.Says(http.StatusNotFound, "NOT_FOUND", ""),
-	kernel.NoJob:   kernel.Says(http.StatusNotFound, "NOT_FOUND", "Operation was not found."),
-	kernel.Invalid: kernel.Says(http.StatusBadRequest, "INVALID_ARGUMENT", ""),
-	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, "INVALID_ARGUMENT",
+	kernel.NoModel: kernel.NewFaultText(http.StatusNotFound, "NOT_FOUND", ""),
+	kernel.NoJob:   kernel.NewFaultText(http.StatusNotFound, "NOT_FOUND", "Operation was not found."),
+	kernel.Invalid: kernel.NewFaultText(http.StatusBadRequest, "INVALID_ARGUMENT", ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusBadRequest, "INVALID_ARGUMENT",
 		"The prompt could not be submitted. It violates the vendor's Responsible AI practices. Support codes: 29310472"),
-	kernel.Internal: kernel.Says(http.StatusInternalServerError, "INTERNAL",
+	kernel.Internal: kernel.NewFaultText(http.StatusInternalServerError, "INTERNAL",
 		"An internal error has occurred. Please retry."),
-	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "RESOURCE_EXHAUSTED",
+	kernel.TooManyJobs: kernel.NewFaultText(http.StatusTooManyRequests, "RESOURCE_EXHAUSTED",
 		"You exceeded your current quota."),
-	NoToken: kernel.Says(http.StatusUnauthorized, "UNAUTHENTICATED",
+	NoToken: kernel.NewFaultText(http.StatusUnauthorized, "UNAUTHENTICATED",
 		"Request had invalid authentication credentials. Expected OAuth 2 access token."),
-	Hidden: kernel.Says(http.StatusForbidden, "PERMISSION_DENIED", ""),
-}, func(w kernel.Words) any {
+	Hidden: kernel.NewFaultText(http.StatusForbidden, "PERMISSION_DENIED", ""),
+}, func(w kernel.FaultText) any {
 	return map[string]any{"error": map[string]any{"code": w.Status, "message": w.Message, "status": w.Code}}
 })
 
-// Keyed returns a Recognise that finds the customer by the API key. For this vendor an unknown
+// ByAPIKey returns a Recognise that finds the customer by the API key. For this vendor an unknown
 // key is an invalid argument, with a reason of its own.
-func Keyed(s *kernel.Service) kernel.Recognise {
+func ByAPIKey(s *kernel.Service) kernel.Recognise {
 	return func(r *http.Request) (kernel.Account, *kernel.Reply) {
 		key := r.Header.Get("x-goog-api-key")
 		a, known := s.Customer("api_key", key)
@@ -59,14 +59,14 @@ func Keyed(s *kernel.Service) kernel.Recognise {
 	}
 }
 
-// Called returns the model in the last part of a path, such as MODEL:generateContent. It refuses
+// ModelOf returns the model in the last part of a path, such as MODEL:generateContent. It refuses
 // the call if the model is not one of models or the method is not method.
-func Called(r *http.Request, models []string, method string) (model string, refused *kernel.Reply) {
+func ModelOf(r *http.Request, models []string, method string) (model string, refused *kernel.Reply) {
 	model, called, _ := strings.Cut(r.PathValue("call"), ":")
 	if slices.Contains(models, model) && called == method {
 		return model, nil
 	}
 	rep := Refuse(kernel.CallSubmit, kernel.NoModel,
-		kernel.Wrong("", "models/%s is not found for API version v1beta, or is not supported for %s", model, called))
+		kernel.NewViolation("", "models/%s is not found for API version v1beta, or is not supported for %s", model, called))
 	return "", &rep
 }

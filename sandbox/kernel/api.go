@@ -15,35 +15,37 @@ const (
 	NoPath                     // there is no such endpoint
 	NoModel                    // there is no such model
 	NoJob                      // the customer has no such job
-	NotNow                     // the state of the job does not allow it
+	WrongState                 // the state of the job does not allow it
 	Invalid                    // the request breaks a rule
 	Inappropriate              // the content is refused
 	Internal                   // the server fails
-	Crowded                    // the customer has too many jobs at once
+	TooManyJobs                // the customer has too many jobs at once
 	InUse                      // the external id is in use
 )
 
-// Words are the status, code and message with which a vendor reports a fault.
-type Words struct {
+// FaultText holds the status, code and message with which a vendor reports a fault.
+type FaultText struct {
 	Status  int
 	Code    any
 	Message string // before the text of the error
 }
 
-// Says returns Words with these values.
-func Says(status int, code any, message string) Words { return Words{status, code, message} }
+// NewFaultText returns a FaultText with these values.
+func NewFaultText(status int, code any, message string) FaultText {
+	return FaultText{status, code, message}
+}
 
 // Refuse returns the answer to a call that is refused. err describes the fault further, or is
 // nil.
 type Refuse func(kind string, f Fault, err error) Reply
 
-// Refuser returns a Refuse that puts the vendor's words into its envelope. Faults without words
-// use those of Invalid.
-func Refuser(words map[Fault]Words, envelope func(Words) any) Refuse {
+// NewRefuse returns a Refuse that puts the vendor's text of a fault into its envelope. A fault
+// without a text has that of Invalid.
+func NewRefuse(texts map[Fault]FaultText, envelope func(FaultText) any) Refuse {
 	return func(kind string, f Fault, err error) Reply {
-		w, ok := words[f]
+		w, ok := texts[f]
 		if !ok {
-			w = words[Invalid]
+			w = texts[Invalid]
 		}
 		if err != nil {
 			w.Message += err.Error()
@@ -64,13 +66,13 @@ type API struct {
 	Endpoint string // of its jobs: their ids are valid only there
 	Refuse   Refuse
 
-	Made View // the answer to a submission that created a job
-	Task View // the answer to a poll of a job
+	SubmitView View // the answer to a submission that created a job
+	PollView   View // the answer to a poll of a job
 
-	// The callbacks to the customer; see Callback. If Word is nil, there are none.
-	Word      func(j *Job, now time.Time) string
-	Told      View
-	Challenge bool
+	// The callbacks to the customer; see Callback. If CallbackState is nil, there are none.
+	CallbackState func(j *Job, now time.Time) string
+	CallbackBody  View
+	Challenge     bool
 }
 
 // View returns the vendor's JSON for a job at the time now.
@@ -101,20 +103,20 @@ func (api *API) Submit(r *http.Request, a Account, operation string, job Maker) 
 	if j == nil {
 		return rep
 	}
-	return api.Begin(r, a, j)
+	return api.AcceptAndCallBack(r, a, j)
 }
 
-// Submits returns the handler of an operation that creates a job.
-func (api *API) Submits(operation string, job Maker) Handler {
+// SubmitHandler returns the handler of an operation that creates a job.
+func (api *API) SubmitHandler(operation string, job Maker) Handler {
 	return func(r *http.Request, a Account) Reply { return api.Submit(r, a, operation, job) }
 }
 
-// Begin accepts a job whose request broke no rule, and starts its callbacks.
-func (api *API) Begin(r *http.Request, a Account, j *Job) Reply {
-	rep := api.Accept(a, j, api.Refuse, func(j *Job) Reply { return OK(CallSubmit, api.Made(r, j, j.Created)) })
-	if rep.External = j.ExternalID; rep.Made && api.Word != nil {
-		body := func(j *Job) any { return api.Told(r, j, api.Now()) }
-		api.CallBack(j, Callback{To: j.CallbackURL, Word: api.Word, Body: body, Challenge: api.Challenge})
+// AcceptAndCallBack accepts a job whose request broke no rule, and starts its callbacks.
+func (api *API) AcceptAndCallBack(r *http.Request, a Account, j *Job) Reply {
+	rep := api.Accept(a, j, api.Refuse, func(j *Job) Reply { return OK(CallSubmit, api.SubmitView(r, j, j.Created)) })
+	if rep.External = j.ExternalID; rep.Made && api.CallbackState != nil {
+		body := func(j *Job) any { return api.CallbackBody(r, j, api.Now()) }
+		api.CallBack(j, Callback{To: j.CallbackURL, State: api.CallbackState, Body: body, Challenge: api.Challenge})
 	}
 	return rep
 }
@@ -132,17 +134,17 @@ func (api *API) Query(r *http.Request, a Account) Reply { return api.QueryID(r, 
 
 // QueryID answers a poll of the job with this id.
 func (api *API) QueryID(r *http.Request, a Account, id string) Reply {
-	return api.Tell(api.Find(a, id), func(j *Job) Reply { return OK(CallPoll, api.Task(r, j, api.Now())) })
+	return api.AnswerPoll(api.Find(a, id), func(j *Job) Reply { return OK(CallPoll, api.PollView(r, j, api.Now())) })
 }
 
-// Tell answers a poll of a job with the reply that show returns. It refuses the poll if j is nil
+// AnswerPoll answers a poll of a job with the reply that show returns. It refuses the poll if j is nil
 // or if the job's directive makes the poll fail.
-func (api *API) Tell(j *Job, show func(j *Job) Reply) Reply {
+func (api *API) AnswerPoll(j *Job, show func(j *Job) Reply) Reply {
 	if j == nil {
 		return api.Refuse(CallPoll, NoJob, nil)
 	}
 	rep := show(j)
-	if api.Spoiled(j) {
+	if api.CountPoll(j) {
 		rep = api.Refuse(CallPoll, Internal, nil)
 	}
 	rep.Kind, rep.Job, rep.External = CallPoll, j.ID, j.ExternalID
@@ -157,7 +159,7 @@ func (api *API) Cancel(r *http.Request, a Account) Reply {
 	}
 	rep := OK(CallCancel, map[string]any{})
 	if !api.Stop(j, StateQueued) {
-		rep = api.Refuse(CallCancel, NotNow, nil)
+		rep = api.Refuse(CallCancel, WrongState, nil)
 	}
 	rep.Job = j.ID
 	return rep
@@ -188,9 +190,9 @@ func (v *Service) Routes(who Recognise, refuse Refuse, routes map[string]Handler
 	return mux
 }
 
-// Customers returns a Recognise that finds a customer by the credential in a header, after a
+// ByCredential returns a Recognise that finds a customer by the credential in a header, after a
 // prefix such as "Bearer ".
-func (v *Service) Customers(header, prefix, credential string, refuse Refuse) Recognise {
+func (v *Service) ByCredential(header, prefix, credential string, refuse Refuse) Recognise {
 	return func(r *http.Request) (Account, *Reply) {
 		if key, ok := strings.CutPrefix(r.Header.Get(header), prefix); ok {
 			if a, known := v.Customer(credential, key); known {
@@ -205,7 +207,7 @@ func (v *Service) Customers(header, prefix, credential string, refuse Refuse) Re
 // Await waits until a job is done whose vendor answers in the submitting call. If the directive
 // makes the job fail, Await returns the answer and true.
 func (v *Service) Await(r *http.Request, j *Job, refuse Refuse) (rep Reply, failed bool) {
-	v.Wait(r, j.Takes())
+	v.Wait(r, j.Duration())
 	if !j.Directive.Fails(AtPoll) {
 		return Reply{}, false
 	}
@@ -213,7 +215,7 @@ func (v *Service) Await(r *http.Request, j *Job, refuse Refuse) (rep Reply, fail
 	case FailModeration:
 		return refuse(CallSubmit, Inappropriate, nil), true
 	case FailReject:
-		return refuse(CallSubmit, Invalid, Wrong("prompt", "could not be processed")), true
+		return refuse(CallSubmit, Invalid, NewViolation("prompt", "could not be processed")), true
 	case FailInternal:
 		return refuse(CallSubmit, Internal, nil), true
 	default:

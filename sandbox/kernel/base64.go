@@ -23,7 +23,7 @@ func Inline(document any, files ...*io.SectionReader) (*Stream, error) {
 		parts, s.Size = append(parts, strings.NewReader(t)), s.Size+int64(len(t))
 	}
 	for _, file := range files {
-		head, tail, found := strings.Cut(rest, placed)
+		head, tail, found := strings.Cut(rest, encodedPlace)
 		if !found {
 			return nil, errors.New("sandbox: a file has no place in the answer")
 		}
@@ -40,8 +40,8 @@ func Inline(document any, files ...*io.SectionReader) (*Stream, error) {
 // Place marks where Inline puts a file. It must not occur in the document otherwise.
 const Place = "\x00file\x00"
 
-// placed is Place as JSON encodes it.
-const placed = `\u0000file\u0000`
+// encodedPlace is Place as JSON encodes it.
+const encodedPlace = `\u0000file\u0000`
 
 // encoder reads its source as base64, one piece at a time.
 type encoder struct {

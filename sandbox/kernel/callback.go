@@ -19,19 +19,19 @@ const (
 )
 
 const (
-	callbackLate    = 3 * time.Second
-	callbackTimeout = 3 * time.Second // for one callback; MiniMax allows as much for its challenge
-	callbackLeast   = 5 * time.Millisecond
-	callbackTicks   = 10 // checks of a job while it runs, and the steps of its progress
+	callbackLate     = 3 * time.Second
+	callbackTimeout  = 3 * time.Second // for one callback; MiniMax allows as much for its challenge
+	minCallbackPause = 5 * time.Millisecond
+	callbackChecks   = 10 // checks of a job while it runs, and the steps of its progress
 )
 
 // Callback describes how a vendor reports a job's changes to its customer.
 type Callback struct {
 	To string // the customer's address; empty: no callbacks
-	// Word summarises the job's state. A change of the word causes a callback; an empty word
-	// causes none.
-	Word func(j *Job, now time.Time) string
-	Body func(j *Job) any
+	// State summarises the job's state in a word. A change of the word causes a callback; an
+	// empty word causes none.
+	State func(j *Job, now time.Time) string
+	Body  func(j *Job) any
 	// Challenge makes the vendor send a challenge first. If the address does not echo it, no
 	// callback follows.
 	Challenge bool
@@ -52,28 +52,28 @@ func (s *Server) callBack(id string, c Callback) {
 	if c.Challenge && !s.challenge(c.To) {
 		return
 	}
-	told := ""
+	reported := ""
 	for {
 		j, now := s.store.find(id), s.now()
 		if j == nil || j.Removed {
 			return
 		}
-		word, state := c.Word(j, now), j.State(now)
+		word, state := c.State(j, now), j.State(now)
 		flood := j.Directive.Callback == CallbackFlood
-		if word != "" && (word != told || flood) {
+		if word != "" && (word != reported || flood) {
 			if j.Directive.Callback == CallbackLate && !s.pause(callbackLate) {
 				return
 			}
 			s.post(c.To, c.Body(j))
-			told = word
+			reported = word
 		}
 		passed := now.Sub(j.begun())
-		if state != StateQueued && (state != StateRunning || passed >= j.Takes()) { // the job has ended, or runs forever
+		if state != StateQueued && (state != StateRunning || passed >= j.Duration()) { // the job has ended, or runs forever
 			return
 		}
-		wait := max(callbackLeast, min(j.Takes()/callbackTicks, j.Takes()-passed))
+		wait := max(minCallbackPause, min(j.Duration()/callbackChecks, j.Duration()-passed))
 		if flood {
-			wait = callbackLeast
+			wait = minCallbackPause
 		}
 		if !s.pause(wait) {
 			return

@@ -64,7 +64,7 @@ func (j *Job) refers(reference string) bool {
 
 // handleForget deletes jobs, calls, arranged directives and outages.
 func (s *Server) handleForget(w http.ResponseWriter, r *http.Request) {
-	s.stored(w, r, s.store.forget())
+	s.answerStored(w, r, s.store.forget())
 }
 
 // handleCalls lists the calls, oldest first. The parameters provider and job filter the list.
@@ -93,7 +93,7 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		Provider  string `json:"provider"`
 		Directive string `json:"directive"`
 	}
-	if !s.readOrder(w, r, &in, &in.Provider, "the body is {provider, directive}") {
+	if !s.decodeControl(w, r, &in, &in.Provider, "the body is {provider, directive}") {
 		return
 	}
 	d, wrapped, err := findDirective(in.Directive)
@@ -104,13 +104,13 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		s.controlError(w, err.Error())
 		return
 	}
-	next := arranged{Provider: in.Provider, Directive: d}
-	s.stored(w, r, s.store.update(func(t tx) error { return t.push(bucketNext, next) }))
+	next := nextDirective{Provider: in.Provider, Directive: d}
+	s.answerStored(w, r, s.store.update(func(t tx) error { return t.push(bucketNext, next) }))
 }
 
-// readOrder decodes a control request about one vendor. If the request is invalid, it answers
+// decodeControl decodes a control request about one vendor. If the request is invalid, it answers
 // with an error and returns false.
-func (s *Server) readOrder(w http.ResponseWriter, r *http.Request, order any, provider *string, shape string) bool {
+func (s *Server) decodeControl(w http.ResponseWriter, r *http.Request, order any, provider *string, shape string) bool {
 	// A web page may send forms, plain text and bodies without a type to any host without a
 	// preflight. So only JSON is accepted, which needs one.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -130,9 +130,9 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request, order any, pr
 	return true
 }
 
-// stored answers a control request: with 204, or with 500 if err shows that the journal has not
+// answerStored answers a control request: with 204, or with 500 if err shows that the journal has not
 // stored it.
-func (s *Server) stored(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) answerStored(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.log.ErrorContext(r.Context(), "sandbox order is not stored", "error", err)
 		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)

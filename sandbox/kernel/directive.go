@@ -59,8 +59,8 @@ type Directive struct {
 // Fails reports whether the directive asks for a failure at this step.
 func (d Directive) Fails(at string) bool { return d.Fail != "" && d.At == at }
 
-// Spoils reports whether the directive makes the nth call of this step fail, counted from 1.
-func (d Directive) Spoils(at string, nth int) bool {
+// FailsCall reports whether the directive makes the nth call of this step fail, counted from 1.
+func (d Directive) FailsCall(at string, nth int) bool {
 	return d.Fails(at) && (d.Times == 0 || nth <= d.Times)
 }
 
@@ -81,9 +81,9 @@ func findDirective(text string) (d Directive, ok bool, err error) {
 	return d, true, err
 }
 
-// Saying returns the first text with a directive. If no text has one, it returns the first text
-// that is not empty.
-func Saying(texts ...string) string {
+// DirectiveText returns the first text with a directive. If no text has one, it returns the first
+// text that is not empty.
+func DirectiveText(texts ...string) string {
 	if i := slices.IndexFunc(texts, func(s string) bool { return strings.Contains(s, directiveOpen) }); i >= 0 {
 		return texts[i]
 	}

@@ -1,6 +1,6 @@
 // Package kernel holds the code that the sandbox's vendors share: the journal of jobs and calls,
 // the customer accounts, the directives, the files and the control endpoints. A vendor's folder
-// states its rules in Schemas and its errors in Words. An API does the rest: it reads requests,
+// states its rules in Schemas and its errors in FaultTexts. An API does the rest: it reads requests,
 // creates jobs, shows them and cancels them.
 //
 // The package knows no vendor. Of this module it imports only sample.

@@ -26,7 +26,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 	if j != nil {
 		nth = s.store.count(j.ID, CallDownload)
 	}
-	if j == nil || !j.shows(name, s.now()) {
+	if j == nil || !j.isAvailable(name, s.now()) {
 		http.Error(out, "no such file", http.StatusNotFound)
 		return
 	}
@@ -34,7 +34,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 		http.Error(out, "the link has expired", http.StatusForbidden)
 		return
 	}
-	if misplaced(out, r, j, name, path) {
+	if serveOtherMedia(out, r, j, name, path) {
 		return
 	}
 	file, mimeType, ok := s.file(j, name)
@@ -48,8 +48,8 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, j *Job, name, 
 		s.trickle(out, r, file, file.Size(), j.Directive.Download)
 		return
 	}
-	if !j.Directive.Spoils(AtDownload, nth) || !j.Directive.Concerns(path) {
-		http.ServeContent(out, r, "", j.Changed(s.now()), file)
+	if !j.Directive.FailsCall(AtDownload, nth) || !j.Directive.AppliesTo(path) {
+		http.ServeContent(out, r, "", j.StateSince(s.now()), file)
 		return
 	}
 	switch j.Directive.Fail {
@@ -89,7 +89,7 @@ func begin(w http.ResponseWriter, size int64) {
 
 // stream sends an answer that contains the job's files. It does not announce the length, because
 // the vendors with such answers do not. It cuts the answer in the middle if the directive asks
-// for a timeout at download, or for an internal error on a stream that Breaks. The vendor's
+// for a timeout at download, or for an internal error on a stream with CutByInternal. The vendor's
 // handler takes care of the other failures.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, rep Reply) {
 	var d Directive
@@ -99,9 +99,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, rep Reply) {
 	w.Header().Set("Content-Type", rep.Stream.Type)
 	w.WriteHeader(rep.Status)
 	switch content, size := rep.Stream.Content, rep.Stream.Size; {
-	case d.Fails(AtDownload) && d.Fail == FailTimeout && !rep.Stream.Whole:
+	case d.Fails(AtDownload) && d.Fail == FailTimeout && !rep.Stream.NeverStalls:
 		s.stallHalfway(w, r, content, size)
-	case d.Fails(AtDownload) && d.Fail == FailInternal && rep.Stream.Breaks:
+	case d.Fails(AtDownload) && d.Fail == FailInternal && rep.Stream.CutByInternal:
 		if _, err := io.CopyN(w, content, size/2); err == nil && http.NewResponseController(w).Flush() == nil {
 			panic(http.ErrAbortHandler) // cuts the connection
 		}

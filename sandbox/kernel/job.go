@@ -58,16 +58,16 @@ type Job struct {
 
 // Media describes the files that a job makes.
 type Media struct {
-	Kind      string `json:"kind"` // "video", "image", "audio" or MediaSpeech
-	Width     int    `json:"width"`
-	Height    int    `json:"height"`
-	Seconds   int    `json:"seconds,omitempty"`
-	Sound     bool   `json:"sound,omitempty"`
-	Watermark bool   `json:"watermark,omitempty"` // a marked copy exists beside the clean one
-	Grid      bool   `json:"grid,omitempty"`      // four images in one
-	Quarter   int    `json:"quarter,omitempty"`   // which of such four images, from 1
-	Songs     int    `json:"songs,omitempty"`     // number of sound files
-	Pair      bool   `json:"pair,omitempty"`      // the second of two songs plays a second longer
+	Kind         string `json:"kind"` // "video", "image", "audio" or MediaSpeech
+	Width        int    `json:"width"`
+	Height       int    `json:"height"`
+	Seconds      int    `json:"seconds,omitempty"`
+	Sound        bool   `json:"sound,omitempty"`
+	Watermark    bool   `json:"watermark,omitempty"` // a marked copy exists beside the clean one
+	Grid         bool   `json:"grid,omitempty"`      // four images in one
+	Quarter      int    `json:"quarter,omitempty"`   // which of such four images, from 1
+	Songs        int    `json:"songs,omitempty"`     // number of sound files
+	SecondLonger bool   `json:"pair,omitempty"`      // the second of two songs plays a second longer
 }
 
 // MediaSpeech is the kind of a sound that is generated while it is sent. Such a job has no file.
@@ -87,14 +87,14 @@ const songSide = 512
 
 // Length returns how many seconds a song plays. Songs are numbered from 0.
 func (m Media) Length(song int) float64 {
-	if m.Pair {
+	if m.SecondLonger {
 		return float64(m.Seconds + song)
 	}
 	return float64(m.Seconds)
 }
 
-// Takes returns how long the vendor works on the job.
-func (j *Job) Takes() time.Duration {
+// Duration returns how long the vendor works on the job.
+func (j *Job) Duration() time.Duration {
 	switch {
 	case j.Directive.Duration != nil:
 		return *j.Directive.Duration
@@ -110,7 +110,7 @@ func (j *Job) Takes() time.Duration {
 // State returns the job's state at the time now. A job is queued for the first tenth of its
 // time, and then running.
 func (j *Job) State(now time.Time) State {
-	passed, takes := now.Sub(j.begun()), j.Takes()
+	passed, takes := now.Sub(j.begun()), j.Duration()
 	switch endless := j.Directive.Fails(AtPoll) && j.Directive.Fail == FailTimeout; {
 	case j.Cancelled != nil:
 		return StateCancelled
@@ -127,17 +127,17 @@ func (j *Job) State(now time.Time) State {
 	}
 }
 
-// Changed returns when the job entered the state that it has at the time now.
-func (j *Job) Changed(now time.Time) time.Time {
+// StateSince returns when the job entered the state that it has at the time now.
+func (j *Job) StateSince(now time.Time) time.Time {
 	switch j.State(now) {
 	case StateQueued, StateWaiting:
 		return j.begun()
 	case StateRunning:
-		return j.begun().Add(j.Takes() / 10)
+		return j.begun().Add(j.Duration() / 10)
 	case StateCancelled:
 		return *j.Cancelled
 	default:
-		return j.begun().Add(j.Takes())
+		return j.begun().Add(j.Duration())
 	}
 }
 
@@ -153,10 +153,10 @@ func (j *Job) Percent(now time.Time) int {
 	if j.Directive.Progress != nil {
 		return *j.Directive.Progress
 	}
-	if j.Takes() <= 0 {
+	if j.Duration() <= 0 {
 		return 100
 	}
-	return int(min(100, max(0, 100*now.Sub(j.begun())/j.Takes())))
+	return int(min(100, max(0, 100*now.Sub(j.begun())/j.Duration())))
 }
 
 // picture returns the image that the job makes.
@@ -171,9 +171,9 @@ func (m Media) picture() []byte {
 	}
 }
 
-// shows reports whether a file can be fetched: a draft while the job runs, any other file once
+// isAvailable reports whether a file can be fetched: a draft while the job runs, any other file once
 // the job has succeeded.
-func (j *Job) shows(name string, now time.Time) bool {
+func (j *Job) isAvailable(name string, now time.Time) bool {
 	if name == FileDraft {
 		return j.State(now) == StateRunning
 	}

@@ -22,8 +22,8 @@ var links = regexp.MustCompile(`"https?://[^"]*/(?:media/([^/"?]+)/([^"?]+)|v1be
 // number matches the number of a file in its name or path. Numbers start at 0.
 var number = regexp.MustCompile(`-([0-9]+)[.:][a-z0-9]+$`)
 
-// Concerns reports whether the directive applies to the file with this name or path.
-func (d Directive) Concerns(name string) bool {
+// AppliesTo reports whether the directive applies to the file with this name or path.
+func (d Directive) AppliesTo(name string) bool {
 	if d.Piece == 0 {
 		return true
 	}
@@ -34,8 +34,8 @@ func (d Directive) Concerns(name string) bool {
 	return at == d.Piece-1
 }
 
-// named replaces the links in an answer by null if their jobs' directives say media=none.
-func (s *Server) named(answer []byte) []byte {
+// removeLinks replaces the links in an answer by null if their jobs' directives say media=none.
+func (s *Server) removeLinks(answer []byte) []byte {
 	return links.ReplaceAllFunc(answer, func(link []byte) []byte {
 		m := links.FindSubmatch(link)
 		id, name := string(m[1]), string(m[2])
@@ -43,17 +43,17 @@ func (s *Server) named(answer []byte) []byte {
 			id, name = string(m[3]), string(m[4])
 		}
 		j := s.store.find(id)
-		if j == nil || j.Directive.Media != MediaNone || j.State(s.now()) != StateSucceeded || !j.Directive.Concerns(name) {
+		if j == nil || j.Directive.Media != MediaNone || j.State(s.now()) != StateSucceeded || !j.Directive.AppliesTo(name) {
 			return link
 		}
 		return []byte("null")
 	})
 }
 
-// misplaced answers a download if the directive media asks for another file. Otherwise it
+// serveOtherMedia answers a download if the directive media asks for another file. Otherwise it
 // returns false and answers nothing.
-func misplaced(w http.ResponseWriter, r *http.Request, j *Job, name, path string) bool {
-	if !j.Directive.Concerns(path) {
+func serveOtherMedia(w http.ResponseWriter, r *http.Request, j *Job, name, path string) bool {
+	if !j.Directive.AppliesTo(path) {
 		return false
 	}
 	switch j.Directive.Media {

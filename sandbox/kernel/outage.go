@@ -39,7 +39,7 @@ func (st *store) begin(o outage) error {
 func (st *store) outage(provider string, r *http.Request) (mode string) {
 	_ = st.view(func(t tx) error {
 		return each(t, bucketOutages, func(_ []byte, o outage) error {
-			if o.Provider == provider && (o.Key == "" || comesWith(r, o.Key)) {
+			if o.Provider == provider && (o.Key == "" || carriesKey(r, o.Key)) {
 				mode = o.Mode
 			}
 			return nil
@@ -48,9 +48,9 @@ func (st *store) outage(provider string, r *http.Request) (mode string) {
 	return mode
 }
 
-// comesWith reports whether a request carries the key, either as it is in a header or in the
+// carriesKey reports whether a request carries the key, either as it is in a header or in the
 // parameter key, or as the issuer of a token in a header.
-func comesWith(r *http.Request, key string) bool {
+func carriesKey(r *http.Request, key string) bool {
 	for _, values := range r.Header {
 		for _, value := range values {
 			for word := range strings.FieldsSeq(value) {
@@ -80,8 +80,8 @@ func issuer(token string) string {
 	return claims.Issuer
 }
 
-// away returns the answer to a call during an outage. It returns false if there is no outage.
-func (s *Server) away(vendor string, r *http.Request) (Reply, bool) {
+// outageReply returns the answer to a call during an outage. It returns false if there is no outage.
+func (s *Server) outageReply(vendor string, r *http.Request) (Reply, bool) {
 	switch s.store.outage(vendor, r) {
 	case outageError:
 		return Reply{
@@ -97,12 +97,12 @@ func (s *Server) away(vendor string, r *http.Request) (Reply, bool) {
 // handleOutage starts or ends an outage.
 func (s *Server) handleOutage(w http.ResponseWriter, r *http.Request) {
 	var in outage
-	if !s.readOrder(w, r, &in, &in.Provider, "the body is {provider, key, mode}") {
+	if !s.decodeControl(w, r, &in, &in.Provider, "the body is {provider, key, mode}") {
 		return
 	}
 	if !slices.Contains([]string{outageError, outageHang, outageOff}, in.Mode) {
 		s.controlError(w, "mode: "+outageError+", "+outageHang+" or "+outageOff)
 		return
 	}
-	s.stored(w, r, s.store.begin(in))
+	s.answerStored(w, r, s.store.begin(in))
 }

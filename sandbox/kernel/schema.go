@@ -73,8 +73,8 @@ func (v *Violation) Error() string {
 	return v.Field + ": " + v.text
 }
 
-// Wrong returns the violation of a rule that does not fit into a schema.
-func Wrong(field, format string, args ...any) error {
+// NewViolation returns the violation of a rule that does not fit into a schema.
+func NewViolation(field, format string, args ...any) error {
 	return &Violation{Field: field, text: fmt.Sprintf(format, args...)}
 }
 

@@ -90,7 +90,7 @@ func TestSaying(t *testing.T) {
 		"[[sandbox: ref=1]]b": {"a", "[[sandbox: ref=1]]b", "[[sandbox: ref=2]]"},
 		"":                    {"", ""},
 	} {
-		if got := kernel.Saying(texts...); got != want {
+		if got := kernel.DirectiveText(texts...); got != want {
 			t.Errorf("%q of %q", got, texts)
 		}
 	}

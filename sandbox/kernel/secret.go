@@ -9,8 +9,8 @@ import (
 	"math/big"
 )
 
-// same compares secrets in a time that does not depend on where they differ.
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+// equalSecrets compares secrets in a time that does not depend on where they differ.
+func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // fingerprint returns a hash that identifies a credential in the store.
 func fingerprint(secret string) string {
@@ -37,8 +37,8 @@ func UUID() string {
 	return dashed(b[:])
 }
 
-// Derived returns an id in the form of a UUID that is computed from another id.
-func Derived(id, what string) string {
+// DeriveID returns an id in the form of a UUID that is computed from another id.
+func DeriveID(id, what string) string {
 	sum := sha256.Sum256([]byte(id + "\x00" + what))
 	return dashed(sum[:16])
 }

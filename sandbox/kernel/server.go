@@ -145,7 +145,7 @@ func (s *Server) customer(provider, credential, value string) (Account, bool) {
 	value, limit, limited := strings.Cut(value, "*")
 	value, customer, _ := strings.Cut(value, "@")
 	for _, a := range s.accounts {
-		if a.Provider == provider && value != "" && same(a.Credentials[credential], value) {
+		if a.Provider == provider && value != "" && equalSecrets(a.Credentials[credential], value) {
 			a.customer = customer
 			if limited {
 				n, err := strconv.Atoi(limit)

@@ -33,11 +33,11 @@ type Reply struct {
 // Stream is an answer that is generated while it is sent, so it need not fit into memory. The
 // directive of the reply's job decides how fast it is sent and whether it is cut off.
 type Stream struct {
-	Type    string // of its content
-	Size    int64
-	Content io.Reader
-	Whole   bool // a timeout at download does not cut it off
-	Breaks  bool // an internal error at download cuts it off
+	Type          string // of its content
+	Size          int64
+	Content       io.Reader
+	NeverStalls   bool // a timeout at download does not cut it off
+	CutByInternal bool // an internal error at download cuts it off
 }
 
 // Handle returns an HTTP handler that runs one of the vendor's handlers. It records the call in
@@ -45,8 +45,8 @@ type Stream struct {
 func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 	s := v.server
 	return func(w http.ResponseWriter, r *http.Request) {
-		rep, away := s.away(v.vendor, r)
-		if !away {
+		rep, isDown := s.outageReply(v.vendor, r)
+		if !isDown {
 			rep = handle(r)
 		}
 		if rep.File != "" {
@@ -115,11 +115,11 @@ func (v *Service) Jobs(a Account, match func(*Job) bool) []*Job {
 // Count counts a call of the kind for the job and returns the number of such calls so far.
 func (v *Service) Count(j *Job, kind string) int { return v.server.store.count(j.ID, kind) }
 
-// Spoiled counts a poll of the job. It reports whether the job's directive makes this poll fail
+// CountPoll counts a poll of the job. It reports whether the job's directive makes this poll fail
 // with an internal error.
-func (v *Service) Spoiled(j *Job) bool {
+func (v *Service) CountPoll(j *Job) (fails bool) {
 	nth := v.Count(j, CallPoll)
-	return j.Directive.Fail == FailInternal && j.Directive.Spoils(AtPoll, nth)
+	return j.Directive.Fail == FailInternal && j.Directive.FailsCall(AtPoll, nth)
 }
 
 // Change calls change with a fresh copy of the job and stores the copy if change returns true.
@@ -188,7 +188,7 @@ func (v *Service) Accept(a Account, j *Job, refuse Refuse, made func(*Job) Reply
 	s := v.server
 	d, own, err := findDirective(j.Prompt)
 	if err != nil {
-		return refuse(CallSubmit, Invalid, Wrong("prompt", "%s", err))
+		return refuse(CallSubmit, Invalid, NewViolation("prompt", "%s", err))
 	}
 	j.Provider, j.Account, j.Created = v.vendor, a.ID(), s.now().UTC()
 	var (
@@ -204,7 +204,7 @@ func (v *Service) Accept(a Account, j *Job, refuse Refuse, made func(*Job) Reply
 		}
 		if a.Concurrency > 0 {
 			if n, err := t.active(j); err != nil || n >= a.Concurrency {
-				fault, refused = Crowded, true
+				fault, refused = TooManyJobs, true
 				return err
 			}
 		}
@@ -240,7 +240,7 @@ func (s *Server) answer(d Directive, fault Fault, refused bool, err error, refus
 		s.log.Error("sandbox job is not stored", "error", err)
 		return refuse(CallSubmit, Internal, nil)
 	case refused && fault == Invalid:
-		return refuse(CallSubmit, Invalid, Wrong("prompt", "is not acceptable"))
+		return refuse(CallSubmit, Invalid, NewViolation("prompt", "is not acceptable"))
 	case refused:
 		return refuse(CallSubmit, fault, nil)
 	default:
@@ -255,16 +255,16 @@ func (v *Service) Resume(id, prompt string, billed int, refuse Refuse, made func
 	s := v.server
 	d, given, err := findDirective(prompt)
 	if err != nil {
-		return refuse(CallSubmit, Invalid, Wrong("prompt", "%s", err))
+		return refuse(CallSubmit, Invalid, NewViolation("prompt", "%s", err))
 	}
 	var (
-		told    *Job
+		resumed *Job
 		fault   Fault
 		refused bool
 	)
 	err = s.store.update(func(t tx) (err error) {
-		if told = t.job(id); told == nil || !told.Waits {
-			fault, refused = NotNow, true
+		if resumed = t.job(id); resumed == nil || !resumed.Waits {
+			fault, refused = WrongState, true
 			return nil
 		}
 		if !given {
@@ -276,16 +276,16 @@ func (v *Service) Resume(id, prompt string, billed int, refuse Refuse, made func
 			return nil
 		}
 		if given {
-			told.Directive = d
+			resumed.Directive = d
 		}
 		now := s.now().UTC()
-		told.Waits, told.Begun, told.Prompt, told.Billed = false, &now, prompt, billed
-		return t.change(told)
+		resumed.Waits, resumed.Begun, resumed.Prompt, resumed.Billed = false, &now, prompt, billed
+		return t.change(resumed)
 	})
 	rep := s.answer(d, fault, refused, err, refuse)
 	if err == nil && !refused {
 		if !rep.Lost {
-			rep = made(told)
+			rep = made(resumed)
 		}
 		rep.Job = id
 	}
@@ -300,7 +300,7 @@ func (s *Server) writeJSON(w http.ResponseWriter, status int, body any) {
 		http.Error(w, "sandbox: answer is not encodable", http.StatusInternalServerError)
 		return
 	}
-	raw = s.named(raw)
+	raw = s.removeLinks(raw)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(raw) // fails only if the caller has left

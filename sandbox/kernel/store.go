@@ -61,8 +61,8 @@ func (c *counters) add(kind string) int {
 	return *n
 }
 
-// arranged is a directive stored for a vendor's next job.
-type arranged struct {
+// nextDirective is a directive stored for a vendor's next job.
+type nextDirective struct {
 	Provider  string    `json:"provider"`
 	Directive Directive `json:"directive"`
 }
@@ -230,7 +230,7 @@ func (t tx) trim(now time.Time, keep int) error {
 	}
 	gone, since := map[string]bool{}, jobs[len(jobs)-keep].Created
 	for _, j := range jobs[:len(jobs)-keep] {
-		if !j.over(now) {
+		if !j.isExpired(now) {
 			continue
 		}
 		gone[j.ID] = true
@@ -256,11 +256,11 @@ func (t tx) trim(now time.Time, keep int) error {
 	return err
 }
 
-// over reports whether the job ended at least keptTime before now.
-func (j *Job) over(now time.Time) bool {
+// isExpired reports whether the job ended at least keptTime before now.
+func (j *Job) isExpired(now time.Time) bool {
 	switch j.State(now) {
 	case StateSucceeded, StateFailed, StateCancelled:
-		return now.Sub(j.Changed(now)) >= keptTime
+		return now.Sub(j.StateSince(now)) >= keptTime
 	default:
 		return false
 	}
@@ -279,7 +279,7 @@ func (t tx) active(j *Job) (int, error) {
 func (t tx) claim(provider string) (d Directive, ok bool, err error) {
 	c := t.Bucket(bucketNext).Cursor()
 	for key, raw := c.First(); key != nil; key, raw = c.Next() {
-		var a arranged
+		var a nextDirective
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return d, false, err
 		}

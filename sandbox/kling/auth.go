@@ -41,10 +41,10 @@ type authenticator struct{ *kernel.Service }
 
 var errForeign = errors.New("unknown issuer")
 
-// who returns the customer named by the Authorization header, which holds a console's API key or
+// findCustomer returns the customer named by the Authorization header, which holds a console's API key or
 // a token signed with the access key's secret. The vendor demands of a token HS256, typ, iss,
 // exp and nbf, and that it is valid now.
-func (k authenticator) who(r *http.Request) (account kernel.Account, refused *kernel.Reply) {
+func (k authenticator) findCustomer(r *http.Request) (account kernel.Account, refused *kernel.Reply) {
 	header := r.Header.Get("Authorization")
 	token, bearer := strings.CutPrefix(header, "Bearer ")
 	switch {

@@ -38,19 +38,19 @@ const (
 // wrongMethod is the fault of a call to an existing path with the wrong method.
 const wrongMethod kernel.Fault = -1
 
-var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	wrongMethod:    kernel.Says(http.StatusNotFound, 1202, "The requested method is invalid"),
-	kernel.NoPath:  kernel.Says(http.StatusNotFound, 1203, "The requested resource does not exist"),
-	kernel.NoModel: kernel.Says(http.StatusNotFound, 1203, ""),
-	kernel.NoJob:   kernel.Says(http.StatusBadRequest, 1201, "Task not found"),
-	kernel.Invalid: kernel.Says(http.StatusBadRequest, 1201, ""),
-	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, 1301,
+var refuseBy = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	wrongMethod:    kernel.NewFaultText(http.StatusNotFound, 1202, "The requested method is invalid"),
+	kernel.NoPath:  kernel.NewFaultText(http.StatusNotFound, 1203, "The requested resource does not exist"),
+	kernel.NoModel: kernel.NewFaultText(http.StatusNotFound, 1203, ""),
+	kernel.NoJob:   kernel.NewFaultText(http.StatusBadRequest, 1201, "Task not found"),
+	kernel.Invalid: kernel.NewFaultText(http.StatusBadRequest, 1201, ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusBadRequest, 1301,
 		"Failure to pass the risk control system: the prompt is against the content policy"),
-	kernel.Internal: kernel.Says(http.StatusInternalServerError, 5000,
+	kernel.Internal: kernel.NewFaultText(http.StatusInternalServerError, 5000,
 		"Internal server error, please try again later"),
-	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, 1303, "parallel task over resource pack limit"),
-	kernel.InUse:   kernel.Says(http.StatusBadRequest, 1201, "external_task_id already exists"),
-}, func(w kernel.Words) any { return envelope(w.Code, w.Message, nil) })
+	kernel.TooManyJobs: kernel.NewFaultText(http.StatusTooManyRequests, 1303, "parallel task over resource pack limit"),
+	kernel.InUse:       kernel.NewFaultText(http.StatusBadRequest, 1201, "external_task_id already exists"),
+}, func(w kernel.FaultText) any { return envelope(w.Code, w.Message, nil) })
 
 func envelope(code any, message string, data any) map[string]any {
 	body := map[string]any{"code": code, "message": message, "request_id": kernel.UUID()}
@@ -79,14 +79,14 @@ func mount(s *kernel.Service) http.Handler {
 	api := func(endpoint string) *kernel.API {
 		return &kernel.API{
 			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: endpoint, Refuse: refuse,
-			Made: made, Task: task, Word: word, Told: told,
+			SubmitView: made, PollView: task, CallbackState: statusWord, CallbackBody: taskBody,
 		}
 	}
 	routes := map[string]kernel.Handler{}
 	for _, endpoint := range []string{"text2video", "image2video", omni} {
 		v1 := api(endpoint)
-		routes["POST /v1/videos/"+endpoint] = v1.Submits(endpoint, func(b kernel.Body) (*kernel.Job, error) {
-			return older(endpoint, b)
+		routes["POST /v1/videos/"+endpoint] = v1.SubmitHandler(endpoint, func(b kernel.Body) (*kernel.Job, error) {
+			return olderJob(endpoint, b)
 		})
 		for _, path := range []string{endpoint, endpoint + "/{id}"} {
 			routes["/v1/videos/"+path] = func(*http.Request, kernel.Account) kernel.Reply {
@@ -96,20 +96,21 @@ func mount(s *kernel.Service) http.Handler {
 		routes["GET /v1/videos/"+endpoint+"/{id}"] = v1.Query
 	}
 	v2 := api("tasks")
-	v2.Made, v2.Told = newerMade, newerTask
+	v2.SubmitView, v2.CallbackBody = newerMade, newerTask
 	for operation, models := range map[string][]string{
 		"text-to-video": {"kling-3.0"}, "image-to-video": {"kling-3.0"}, "omni-video": {"kling-3.0-omni", "kling-o1"},
 	} {
 		routes["POST /"+operation+"/{model}"] = apiKeyed(func(r *http.Request, _ kernel.Account) kernel.Reply {
-			return refuse(kernel.CallSubmit, kernel.NoModel, kernel.Wrong("", "model %q does not exist", r.PathValue("model")))
+			return refuse(kernel.CallSubmit, kernel.NoModel,
+				kernel.NewViolation("", "model %q does not exist", r.PathValue("model")))
 		})
 		for _, model := range models {
-			job := func(b kernel.Body) (*kernel.Job, error) { return newer(model, b) }
-			routes["POST /"+operation+"/"+model] = apiKeyed(v2.Submits(operation+"-"+model, job))
+			job := func(b kernel.Body) (*kernel.Job, error) { return newerJob(model, b) }
+			routes["POST /"+operation+"/"+model] = apiKeyed(v2.SubmitHandler(operation+"-"+model, job))
 		}
 	}
 	routes["GET /tasks"] = apiKeyed(func(r *http.Request, a kernel.Account) kernel.Reply { return newerQuery(v2, r, a) })
-	return s.Routes(authenticator{s}.who, refuse, routes)
+	return s.Routes(authenticator{s}.findCustomer, refuse, routes)
 }
 
 // statusWords are the vendor's words for the states. The newer generation has another word for
@@ -119,7 +120,7 @@ var statusWords = map[kernel.State]string{
 	kernel.StateSucceeded: "succeed", kernel.StateFailed: "failed",
 }
 
-func word(j *kernel.Job, now time.Time) string { return statusWords[j.State(now)] }
+func statusWord(j *kernel.Job, now time.Time) string { return statusWords[j.State(now)] }
 
 func created(j *kernel.Job) map[string]any {
 	info := map[string]any{}
@@ -142,14 +143,14 @@ func failureText(j *kernel.Job) string {
 	return "Generation failed: the inputs could not be processed"
 }
 
-func task(r *http.Request, j *kernel.Job, now time.Time) any { return succeed(told(r, j, now)) }
+func task(r *http.Request, j *kernel.Job, now time.Time) any { return succeed(taskBody(r, j, now)) }
 
-// told returns a job as polls and callbacks show it.
-func told(r *http.Request, j *kernel.Job, now time.Time) any {
+// taskBody returns a job as polls and callbacks show it.
+func taskBody(r *http.Request, j *kernel.Job, now time.Time) any {
 	data := created(j)
-	data["task_status"], data["task_status_msg"] = word(j, now), ""
+	data["task_status"], data["task_status_msg"] = statusWord(j, now), ""
 	data["watermark_info"] = map[string]any{"enabled": j.Media.Watermark}
-	data["updated_at"] = j.Changed(now).UnixMilli()
+	data["updated_at"] = j.StateSince(now).UnixMilli()
 	switch j.State(now) {
 	case kernel.StateFailed:
 		data["task_status_msg"] = failureText(j)

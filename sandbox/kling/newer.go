@@ -15,7 +15,7 @@ func newerQuery(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply
 	ids := strings.Split(own+external, ",")
 	if (own == "") == (external == "") || len(ids) > newerIDsMax {
 		return refuse(kernel.CallPoll, kernel.Invalid,
-			kernel.Wrong("task_ids", "one of it and external_task_ids, with %d ids at most", newerIDsMax))
+			kernel.NewViolation("task_ids", "one of it and external_task_ids, with %d ids at most", newerIDsMax))
 	}
 	data := []any{}
 	rep := kernel.OK(kernel.CallPoll, nil)
@@ -24,7 +24,7 @@ func newerQuery(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply
 		if j == nil || (own != "") != (j.ID == id) {
 			continue
 		}
-		rep = api.Tell(j, func(*kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, nil) })
+		rep = api.AnswerPoll(j, func(*kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, nil) })
 		if rep.Status != http.StatusOK {
 			return rep
 		}
@@ -46,8 +46,8 @@ func newerMade(_ *http.Request, j *kernel.Job, _ time.Time) any { return succeed
 // newerTask returns a job as polls and callbacks show it.
 func newerTask(r *http.Request, j *kernel.Job, now time.Time) any {
 	data := newerCreated(j)
-	data["status"], data["message"], data["outputs"], data["billing"] = word(j, now), "", []any{}, []any{}
-	data["update_time"] = j.Changed(now).UnixMilli()
+	data["status"], data["message"], data["outputs"], data["billing"] = statusWord(j, now), "", []any{}, []any{}
+	data["update_time"] = j.StateSince(now).UnixMilli()
 	switch j.State(now) {
 	case kernel.StateFailed:
 		data["message"] = failureText(j)

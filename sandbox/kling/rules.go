@@ -18,16 +18,16 @@ const (
 	refsVideoMax  = 4 // images and elements together with a video
 )
 
-// older returns the job of a request to an endpoint of the older generation.
-func older(endpoint string, b kernel.Body) (*kernel.Job, error) {
+// olderJob returns the job of a request to an endpoint of the older generation.
+func olderJob(endpoint string, b kernel.Body) (*kernel.Job, error) {
 	model, mode := b.Text("model_name"), cmp.Or(b.Text("mode"), "std")
 	if endpoint == omni {
 		model, mode = cmp.Or(model, "kling-video-o1"), cmp.Or(b.Text("mode"), "pro")
 	}
 	seconds, _ := strconv.Atoi(cmp.Or(b.Text("duration"), "5"))
-	prompt, err := said(b, seconds)
+	prompt, err := promptOf(b, seconds)
 	if err == nil && endpoint == omni {
-		err = refers(b)
+		err = checkReferences(b)
 	}
 	if err != nil {
 		return nil, err
@@ -42,9 +42,9 @@ func older(endpoint string, b kernel.Body) (*kernel.Job, error) {
 	}, nil
 }
 
-// said returns the prompt. If it is blank because the customer gives a prompt for each shot,
-// said joins the prompts of the shots. It also checks the shots' indexes and durations.
-func said(b kernel.Body, seconds int) (string, error) {
+// promptOf returns the prompt. If it is blank because the customer gives a prompt for each shot,
+// promptOf joins the prompts of the shots. It also checks the shots' indexes and durations.
+func promptOf(b kernel.Body, seconds int) (string, error) {
 	prompt := b.Text("prompt")
 	if !b.Flag("multi_shot", false) || b.Text("shot_type") != "customize" {
 		return prompt, nil
@@ -53,7 +53,7 @@ func said(b kernel.Body, seconds int) (string, error) {
 	for _, shot := range shots {
 		index := shot.Int("index")
 		if seen[index] || index > len(shots) {
-			return "", kernel.Wrong("multi_prompt", "the indexes are not 1 to %d", len(shots))
+			return "", kernel.NewViolation("multi_prompt", "the indexes are not 1 to %d", len(shots))
 		}
 		seen[index] = true
 		prompts = append(prompts, shot.Text("prompt"))
@@ -61,7 +61,7 @@ func said(b kernel.Body, seconds int) (string, error) {
 		sum += length
 	}
 	if sum != seconds {
-		return "", kernel.Wrong("multi_prompt", "the shots last %d s, the video %d s", sum, seconds)
+		return "", kernel.NewViolation("multi_prompt", "the shots last %d s, the video %d s", sum, seconds)
 	}
 	if strings.TrimSpace(prompt) != "" {
 		return prompt, nil
@@ -71,9 +71,9 @@ func said(b kernel.Body, seconds int) (string, error) {
 
 var omniReference = regexp.MustCompile(`<<<(image|element|video)_(\d+)>>>`)
 
-// refers checks the number of images and elements, and checks that each reference in the prompts
+// checkReferences checks the number of images and elements, and checks that each reference in the prompts
 // names a given image, element or video.
-func refers(b kernel.Body) error {
+func checkReferences(b kernel.Body) error {
 	given := map[string]int{}
 	for _, kind := range []string{"image", "element", "video"} {
 		given[kind] = len(b.List(kind + "_list"))
@@ -83,7 +83,7 @@ func refers(b kernel.Body) error {
 		limit = refsVideoMax
 	}
 	if given["image"]+given["element"] > limit {
-		return kernel.Wrong("image_list", "images and elements together are at most %d here", limit)
+		return kernel.NewViolation("image_list", "images and elements together are at most %d here", limit)
 	}
 	prompts := []string{b.Text("prompt")}
 	for _, shot := range b.List("multi_prompt") {
@@ -91,7 +91,7 @@ func refers(b kernel.Body) error {
 	}
 	for _, match := range omniReference.FindAllStringSubmatch(strings.Join(prompts, "\n"), -1) {
 		if n, err := strconv.Atoi(match[2]); err != nil || n < 1 || n > given[match[1]] {
-			return kernel.Wrong("prompt", "%s refers to nothing", match[0])
+			return kernel.NewViolation("prompt", "%s refers to nothing", match[0])
 		}
 	}
 	return nil
@@ -106,20 +106,20 @@ func pixels(mode, ratio string) (width, height int) {
 
 var newerReference = regexp.MustCompile(`@((?:image|element|video)_\w+)`)
 
-// newer returns the job of a request for a model of the newer generation.
-func newer(model string, b kernel.Body) (*kernel.Job, error) {
+// newerJob returns the job of a request for a model of the newer generation.
+func newerJob(model string, b kernel.Body) (*kernel.Job, error) {
 	prompt, ids := b.Text("prompt"), map[string]bool{}
 	for _, item := range b.List("contents") {
 		id := item.Text("id")
 		if ids[id] && id != "" {
-			return nil, kernel.Wrong("contents", "%s is given twice", id)
+			return nil, kernel.NewViolation("contents", "%s is given twice", id)
 		}
 		ids[id] = true
 		prompt += item.Text("text")
 	}
 	for _, match := range newerReference.FindAllStringSubmatch(prompt, -1) {
 		if len(ids) > 0 && !ids[match[1]] {
-			return nil, kernel.Wrong("contents", "@%s refers to nothing", match[1])
+			return nil, kernel.NewViolation("contents", "@%s refers to nothing", match[1])
 		}
 	}
 	seconds := cmp.Or(b.Int("settings.duration"), 5)
@@ -151,13 +151,15 @@ func checkShots(prompt string, total int) error {
 	for i, part := range parts {
 		match := newerShot.FindStringSubmatch(part)
 		if match == nil || match[1] != strconv.Itoa(i+1) || utf8.RuneCountInString(match[3]) > shotPromptMax {
-			return kernel.Wrong("prompt", "shot %d is not shot n, m, words with at most %d characters", i+1, shotPromptMax)
+			return kernel.NewViolation("prompt",
+				"shot %d is not shot n, m, words with at most %d characters", i+1, shotPromptMax)
 		}
 		length, _ := strconv.Atoi(match[2])
 		sum += length
 	}
 	if sum != total || len(parts) > shotsMax {
-		return kernel.Wrong("prompt", "%d shots last %d s, of at most %d shots and %d s", len(parts), sum, shotsMax, total)
+		return kernel.NewViolation("prompt",
+			"%d shots last %d s, of at most %d shots and %d s", len(parts), sum, shotsMax, total)
 	}
 	return nil
 }

@@ -89,13 +89,13 @@ func mount(s *kernel.Service) http.Handler {
 		all := map[string]map[string]kernel.Handler{"": routes, "/novicezk": original}[prefix]
 		all["GET "+prefix+"/mj/task/{id}/fetch"] = p.fetch
 		all["POST "+prefix+"/mj/task/list-by-condition"] = p.list
-		mux.Handle(prefix+"/", s.Routes(s.Customers("mj-api-secret", "", "api_secret", p.strange), refusal, all))
+		mux.Handle(prefix+"/", s.Routes(s.ByCredential("mj-api-secret", "", "api_secret", p.refuseCaller), refuse, all))
 	}
 	return mux
 }
 
-// strange refuses a caller without the secret.
-func (p *proxy) strange(kind string, _ kernel.Fault, _ error) kernel.Reply {
+// refuseCaller refuses a caller without the secret.
+func (p *proxy) refuseCaller(kind string, _ kernel.Fault, _ error) kernel.Reply {
 	if p.dialect == novicezk {
 		return empty(kind, http.StatusUnauthorized)
 	}
@@ -107,7 +107,7 @@ func empty(kind string, status int) kernel.Reply { return text(kind, status, "")
 
 func text(kind string, status int, words string) kernel.Reply {
 	return kernel.Reply{Kind: kind, Status: status, Stream: &kernel.Stream{
-		Type: "text/plain; charset=utf-8", Size: int64(len(words)), Content: strings.NewReader(words), Whole: true,
+		Type: "text/plain; charset=utf-8", Size: int64(len(words)), Content: strings.NewReader(words), NeverStalls: true,
 	}}
 }
 
@@ -121,11 +121,11 @@ func answer(code int, words string, result any, properties map[string]any) kerne
 	}}
 }
 
-func refuse(code int, words string) kernel.Reply { return answer(code, words, nil, nil) }
+func answerCode(code int, words string) kernel.Reply { return answer(code, words, nil, nil) }
 
 // missing returns the answer to a request whose earlier job does not exist.
 func (p *proxy) missing() kernel.Reply {
-	rep := refuse(codeMissing, textMissing)
+	rep := answerCode(codeMissing, textMissing)
 	if p.dialect == trueai {
 		rep.Status = http.StatusNotFound
 	}
@@ -140,21 +140,24 @@ func (p *proxy) find(a kernel.Account, id string) *kernel.Job {
 	return nil
 }
 
-// refusal returns the answer that refuses a call. Nearly all refusals have HTTP 200.
-func refusal(kind string, f kernel.Fault, err error) kernel.Reply {
+// refuse returns the answer that refuses a call. Nearly all refusals have HTTP 200.
+func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	switch f {
 	case kernel.Inappropriate:
 		return answer(codeBanned, textBanned, nil, map[string]any{"bannedWord": "sandbox"})
 	case kernel.Internal:
-		return refuse(codeFailed, textFailed)
-	case kernel.Crowded:
-		return refuse(codeFull, textFull)
-	case kernel.NotNow:
-		return refuse(codeInvalid, textState)
+		return answerCode(codeFailed, textFailed)
+	case kernel.TooManyJobs:
+		return answerCode(codeFull, textFull)
+	case kernel.WrongState:
+		return answerCode(codeInvalid, textState)
 	case kernel.NoPath:
 		return empty(kind, http.StatusNotFound)
 	default:
-		return refuse(codeInvalid, err.Error())
+		if err == nil { // the kernel describes only some faults
+			return answerCode(codeFailed, textFailed)
+		}
+		return answerCode(codeInvalid, err.Error())
 	}
 }
 
@@ -179,7 +182,7 @@ func (p *proxy) fetch(r *http.Request, a kernel.Account) kernel.Reply {
 		return empty(kernel.CallPoll, http.StatusOK)
 	}
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: p.task(r, j)}
-	if p.Spoiled(j) {
+	if p.CountPoll(j) {
 		rep = broken(kernel.CallPoll)
 	}
 	rep.Job = j.ID
@@ -201,7 +204,7 @@ func (p *proxy) list(r *http.Request, a kernel.Account) kernel.Reply {
 	jobs, spoiled := []any{}, false
 	for _, name := range b.Texts("ids") {
 		if j := p.find(a, name); j != nil {
-			spoiled = p.Spoiled(j) || spoiled
+			spoiled = p.CountPoll(j) || spoiled
 			jobs = append(jobs, p.task(r, j))
 		}
 	}

@@ -24,14 +24,14 @@ func (p *proxy) final(prompt string) string {
 	return prompt
 }
 
-// asked holds the values that a prompt's parameters set.
-type asked struct {
+// promptParams holds the values that a prompt's parameters set.
+type promptParams struct {
 	ratio string
 	jobs  int // number of jobs made and billed; the results are those of the first
 }
 
 // billed returns the number of billed jobs as kernel.Job has it: 0 means one.
-func (a asked) billed() int {
+func (a promptParams) billed() int {
 	if a.jobs == 1 {
 		return 0
 	}
@@ -67,20 +67,20 @@ var parameter = regexp.MustCompile(`(?:^|[\s\p{Z}])(?:--|—)([a-zA-Z]+)`)
 
 // readPrompt reads the parameters of a prompt. It checks them in every prompt that results from
 // the choices and returns those of the first, with the number of all jobs.
-func readPrompt(prompt string) (first asked, err error) {
+func readPrompt(prompt string) (first promptParams, err error) {
 	jobs := 0
 	for i, one := range permute(prompt) {
-		said, err := readOne(one)
+		params, err := readOne(one)
 		if err != nil {
-			return asked{}, err
+			return promptParams{}, err
 		}
-		jobs += said.jobs
+		jobs += params.jobs
 		if i == 0 {
-			first = said
+			first = params
 		}
 	}
 	if jobs > jobsMax {
-		return asked{}, kernel.Wrong("prompt", "Invalid parameter: more than %d jobs", jobsMax)
+		return promptParams{}, kernel.NewViolation("prompt", "Invalid parameter: more than %d jobs", jobsMax)
 	}
 	first.jobs = jobs
 	return first, nil
@@ -90,8 +90,8 @@ func readPrompt(prompt string) (first asked, err error) {
 var short = map[string]string{"aspect": "ar", "version": "v", "s": "stylize", "c": "chaos", "w": "weird", "r": "repeat"}
 
 // readOne reads the parameters of a prompt without choices. A parameter may occur only once.
-func readOne(prompt string) (asked, error) {
-	out := asked{ratio: "1:1", jobs: 1}
+func readOne(prompt string) (promptParams, error) {
+	out := promptParams{ratio: "1:1", jobs: 1}
 	seen := map[string]bool{}
 	found := parameter.FindAllStringSubmatchIndex(prompt, -1)
 	for i, at := range found {
@@ -104,11 +104,11 @@ func readOne(prompt string) (asked, error) {
 			name = long
 		}
 		if seen[name] || name == "niji" && seen["v"] || name == "v" && seen["niji"] {
-			return out, kernel.Wrong("prompt", "Invalid parameter: --%s is given twice", name)
+			return out, kernel.NewViolation("prompt", "Invalid parameter: --%s is given twice", name)
 		}
 		seen[name] = true
 		if !fits(name, value) {
-			return out, kernel.Wrong("prompt", "Invalid parameter: --%s %s", name, value)
+			return out, kernel.NewViolation("prompt", "Invalid parameter: --%s %s", name, value)
 		}
 		switch name {
 		case "ar":
@@ -120,8 +120,8 @@ func readOne(prompt string) (asked, error) {
 	return out, nil
 }
 
-// values holds the form of each parameter's value, and most the largest value of those that are
-// numbers.
+// values holds the form of each parameter's value, and maxValues the largest value of those
+// that are numbers.
 var (
 	values = map[string]*regexp.Regexp{
 		"ar":   regexp.MustCompile(`^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$`),
@@ -132,7 +132,7 @@ var (
 		"no": something, "style": something, "sref": something, "cref": something, "iw": something, "sw": something,
 		"cw": something, "quality": something, "q": something, "stop": something,
 	}
-	most = map[string]uint64{"seed": math.MaxUint32, "stylize": 1000, "chaos": 100, "weird": 3000, "repeat": jobsMax}
+	maxValues = map[string]uint64{"seed": math.MaxUint32, "stylize": 1000, "chaos": 100, "weird": 3000, "repeat": jobsMax}
 
 	number    = regexp.MustCompile(`^[0-9]{1,10}$`)
 	nothing   = regexp.MustCompile(`^$`)
@@ -145,7 +145,7 @@ func fits(name, value string) bool {
 	if form == nil || !form.MatchString(value) {
 		return false
 	}
-	limit, bounded := most[name]
+	limit, bounded := maxValues[name]
 	n, _ := strconv.ParseUint(value, 10, 64)
 	return !bounded || n <= limit
 }

@@ -48,28 +48,28 @@ func (p *proxy) submission(mode, operation string, h submitter) kernel.Handler {
 		}
 		var rep kernel.Reply
 		if err = schemas.Check(operation, b); err == nil {
-			err = look(b)
+			err = checkPictures(b)
 		}
 		if err == nil {
 			rep, err = h(&request{b, a, strings.ToUpper(cmp.Or(mode, "fast"))})
 		}
 		if err != nil {
-			return refuse(codeInvalid, err.Error())
+			return answerCode(codeInvalid, err.Error())
 		}
 		if j := p.find(a, rep.Job); j != nil {
 			body := func(j *kernel.Job) any { return p.task(r, j) }
-			p.CallBack(j, kernel.Callback{To: b.Text("notifyHook"), Word: progress, Body: body})
+			p.CallBack(j, kernel.Callback{To: b.Text("notifyHook"), State: progress, Body: body})
 		}
 		return rep
 	}
 }
 
-// look checks the pictures of a request.
-func look(b kernel.Body) error {
+// checkPictures checks the pictures of a request.
+func checkPictures(b kernel.Body) error {
 	for _, field := range []string{"base64Array", "base64", "maskBase64"} {
 		for _, uri := range append(b.Texts(field), b.Text(field)) {
 			if _, _, err := kernel.InlinePicture(uri); uri != "" && err != nil {
-				return kernel.Wrong(field, "%s", err)
+				return kernel.NewViolation(field, "%s", err)
 			}
 		}
 	}
@@ -90,19 +90,19 @@ func progress(j *kernel.Job, now time.Time) string {
 func (p *proxy) accept(q *request, j *kernel.Job) (kernel.Reply, error) {
 	j.ID, j.Endpoint, j.Model, j.Media.Kind = kernel.NumericID(idDigits), p.dialect, "midjourney", "image"
 	j.Detail["state"], j.Detail["mode"], j.Detail["uuid"] = q.Text("state"), q.mode, kernel.UUID()
-	return p.Accept(q.account, j, refusal, made), nil
+	return p.Accept(q.account, j, refuse, made), nil
 }
 
 func (p *proxy) imagine(q *request) (kernel.Reply, error) {
 	prompt := strings.TrimSpace(q.Text("prompt"))
 	final := p.final(prompt)
-	asked, err := readPrompt(final)
+	params, err := readPrompt(final)
 	if err != nil {
 		return kernel.Reply{}, err
 	}
 	return p.accept(q, &kernel.Job{
-		Prompt: prompt, Media: grid(asked.ratio), Billed: asked.billed(),
-		Detail: map[string]string{"action": kindImagine, "final": final, "ratio": asked.ratio},
+		Prompt: prompt, Media: grid(params.ratio), Billed: params.billed(),
+		Detail: map[string]string{"action": kindImagine, "final": final, "ratio": params.ratio},
 	})
 }
 
@@ -138,9 +138,9 @@ func single(ratio string, n int) kernel.Media {
 	return kernel.Media{Kind: "image", Width: width &^ 1, Height: height &^ 1, Quarter: n}
 }
 
-// follow accepts a job that works on parent. The job has the parent's prompt, but not its
+// acceptChild accepts a job that works on parent. The job has the parent's prompt, but not its
 // directive. If window is set, the job waits for the customer's input in this window.
-func (p *proxy) follow(
+func (p *proxy) acceptChild(
 	q *request, parent *kernel.Job, kind string, media kernel.Media, window string,
 ) (kernel.Reply, error) {
 	return p.accept(q, &kernel.Job{
@@ -159,7 +159,7 @@ func (p *proxy) parent(q *request) (*kernel.Job, kernel.Reply) {
 	case j == nil:
 		return nil, p.missing()
 	case j.State(p.Now()) != kernel.StateSucceeded:
-		return nil, refuse(codeInvalid, textState)
+		return nil, answerCode(codeInvalid, textState)
 	default:
 		return j, kernel.Reply{}
 	}
@@ -173,13 +173,13 @@ func (p *proxy) change(q *request) (kernel.Reply, error) {
 		return refused, nil
 	}
 	if !slices.Contains([]string{kindImagine, kindVariation, kindReroll, kindBlend}, parent.Detail["action"]) {
-		return refuse(codeInvalid, "关联任务不允许执行变化"), nil
+		return answerCode(codeInvalid, "关联任务不允许执行变化"), nil
 	}
 	media, action := grid(parent.Detail["ratio"]), q.Text("action")
 	if action == kindUpscale {
 		media = single(parent.Detail["ratio"], q.Int("index"))
 	}
-	return p.follow(q, parent, action, media, "")
+	return p.acceptChild(q, parent, action, media, "")
 }
 
 // action presses a button that the parent shows.
@@ -190,7 +190,7 @@ func (p *proxy) action(q *request) (kernel.Reply, error) {
 	}
 	pressed := q.Text("customId")
 	if !slices.ContainsFunc(buttons(parent), func(b button) bool { return b.CustomID == pressed }) {
-		return refuse(codeInvalid, "customId: 未知的 Action 类型"), nil
+		return answerCode(codeInvalid, "customId: 未知的 Action 类型"), nil
 	}
 	parts := strings.Split(pressed, "::")
 	n := 0
@@ -223,19 +223,19 @@ func (p *proxy) action(q *request) (kernel.Reply, error) {
 	case kind == "Job::PicReader" && n > 0:
 		does = kindImagine
 	default:
-		return refuse(codeInvalid, "customId: is not played here"), nil
+		return answerCode(codeInvalid, "customId: is not played here"), nil
 	}
-	return p.follow(q, parent, does, media, window)
+	return p.acceptChild(q, parent, does, media, window)
 }
 
 // modal resumes a job that waits for the customer's input. Without a prompt, it keeps the prompt
 // of the parent.
 func (p *proxy) modal(q *request) (kernel.Reply, error) {
 	prompt := strings.TrimSpace(q.Text("prompt"))
-	said := asked{jobs: 1}
+	params := promptParams{jobs: 1}
 	if prompt != "" {
 		var err error
-		if said, err = readPrompt(p.final(prompt)); err != nil {
+		if params, err = readPrompt(p.final(prompt)); err != nil {
 			return kernel.Reply{}, err
 		}
 	}
@@ -244,9 +244,9 @@ func (p *proxy) modal(q *request) (kernel.Reply, error) {
 	case j == nil:
 		return p.missing(), nil
 	case j.State(p.Now()) != kernel.StateWaiting:
-		return refuse(codeInvalid, textState), nil
+		return answerCode(codeInvalid, textState), nil
 	case j.Detail["window"] == "Inpaint" && q.Text("maskBase64") == "":
-		return kernel.Reply{}, kernel.Wrong("maskBase64", "is required")
+		return kernel.Reply{}, kernel.NewViolation("maskBase64", "is required")
 	}
-	return p.Resume(j.ID, cmp.Or(prompt, j.Prompt), said.billed(), refusal, made), nil
+	return p.Resume(j.ID, cmp.Or(prompt, j.Prompt), params.billed(), refuse, made), nil
 }

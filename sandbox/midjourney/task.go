@@ -87,12 +87,12 @@ func (p *proxy) task(r *http.Request, j *kernel.Job) map[string]any {
 	case kernel.StateWaiting:
 		out["description"] = textWaits
 	case kernel.StateRunning:
-		out["startTime"], out["progress"] = at(j.Changed(now)), fmt.Sprintf("%d%%", j.Percent(now))
+		out["startTime"], out["progress"] = at(j.StateSince(now)), fmt.Sprintf("%d%%", j.Percent(now))
 		if j.Detail["action"] != kindDescribe {
 			out["imageUrl"] = link(kernel.FileDraft)
 		}
 	case kernel.StateSucceeded:
-		out["finishTime"], out["progress"], out["imageUrl"] = at(j.Changed(now)), "100%", link(kernel.FileImage)
+		out["finishTime"], out["progress"], out["imageUrl"] = at(j.StateSince(now)), "100%", link(kernel.FileImage)
 		if p.dialect == trueai {
 			out["buttons"] = buttons(j)
 		}
@@ -101,12 +101,12 @@ func (p *proxy) task(r *http.Request, j *kernel.Job) map[string]any {
 		}
 	case kernel.StateFailed:
 		out["finishTime"], out["progress"], out["failReason"] =
-			at(j.Changed(now)), "", "[Invalid parameter] the job could not be made"
+			at(j.StateSince(now)), "", "[Invalid parameter] the job could not be made"
 		if j.Directive.Fail == kernel.FailModeration {
 			out["failReason"] = "Banned prompt detected"
 		}
 	case kernel.StateCancelled:
-		out["finishTime"], out["progress"], out["failReason"] = at(j.Changed(now)), "", textStopped
+		out["finishTime"], out["progress"], out["failReason"] = at(j.StateSince(now)), "", textStopped
 	default:
 	}
 	return out

@@ -22,7 +22,7 @@ func base(code any, message string) map[string]any {
 	return map[string]any{"status_code": code, "status_msg": message}
 }
 
-var refuseByCode = kernel.Refuser(faults, func(w kernel.Words) any {
+var refuseByCode = kernel.NewRefuse(faults, func(w kernel.FaultText) any {
 	return map[string]any{"task_id": "", "base_resp": base(w.Code, w.Message)}
 })
 
@@ -59,7 +59,7 @@ func taskFirst(_ *http.Request, j *kernel.Job, now time.Time) any {
 func firstWord(j *kernel.Job, now time.Time) string {
 	switch j.State(now) {
 	case kernel.StateQueued:
-		if now.Sub(j.Created) < j.Takes()/20 {
+		if now.Sub(j.Created) < j.Duration()/20 {
 			return "Preparing"
 		}
 		return "Queueing"
@@ -83,12 +83,12 @@ func retrieve(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	now := api.Now()
 	j := api.Find(a, strconv.FormatInt(n-fileOffset, 10))
 	if j == nil || j.State(now) != kernel.StateSucceeded {
-		return refuseFirst(kernel.CallOther, kernel.Invalid, kernel.Wrong("file_id", "is unknown"))
+		return refuseFirst(kernel.CallOther, kernel.Invalid, kernel.NewViolation("file_id", "is unknown"))
 	}
 	content, _, _ := j.File(file(j))
 	rep := kernel.OK(kernel.CallOther, map[string]any{
 		"file": map[string]any{
-			"file_id": n, "bytes": content.Size(), "created_at": j.Changed(now).Unix(), "filename": "output_aigc.mp4",
+			"file_id": n, "bytes": content.Size(), "created_at": j.StateSince(now).Unix(), "filename": "output_aigc.mp4",
 			"purpose": "video_generation", "download_url": kernel.Base(r) + j.LinkUntil(file(j), now.Add(linkTime)),
 		},
 		"base_resp": succeeded,

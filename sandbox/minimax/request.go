@@ -23,8 +23,8 @@ const adaptive = "adaptive"
 // shortSides holds the short side in pixels of each resolution of both generations.
 var shortSides = map[string]int{"512P": 512, "768P": 768, "1080P": 1080, "2K": 1440}
 
-// first returns the job of a request of the first generation.
-func first(b kernel.Body) (*kernel.Job, error) {
+// jobFirst returns the job of a request of the first generation.
+func jobFirst(b kernel.Body) (*kernel.Job, error) {
 	shape := kernel.Picture{Width: 16, Height: 9}
 	for _, field := range []string{"last_frame_image", "first_frame_image"} {
 		link := b.Text(field)
@@ -34,21 +34,21 @@ func first(b kernel.Body) (*kernel.Job, error) {
 		p, size, err := kernel.InlinePicture(link)
 		switch {
 		case err != nil:
-			return nil, kernel.Wrong(field, "%s", err)
+			return nil, kernel.NewViolation(field, "%s", err)
 		case size >= frameBytes:
-			return nil, kernel.Wrong(field, "must be smaller than %d bytes", frameBytes)
+			return nil, kernel.NewViolation(field, "must be smaller than %d bytes", frameBytes)
 		case min(p.Width, p.Height) <= frameSide:
-			return nil, kernel.Wrong(field, "must have more than %d pixels on the short side", frameSide)
+			return nil, kernel.NewViolation(field, "must have more than %d pixels on the short side", frameSide)
 		case 5*p.Width < 2*p.Height || 5*p.Height < 2*p.Width:
-			return nil, kernel.Wrong(field, "must have a ratio from 2:5 to 5:2")
+			return nil, kernel.NewViolation(field, "must have a ratio from 2:5 to 5:2")
 		}
 		shape = p
 	}
 	return job(b, b.Text("prompt"), cmp.Or(b.Int("duration"), 6), shape), nil
 }
 
-// second returns the job of a request of the second generation.
-func second(b kernel.Body) (*kernel.Job, error) {
+// jobSecond returns the job of a request of the second generation.
+func jobSecond(b kernel.Body) (*kernel.Job, error) {
 	var (
 		prompt string
 		images int
@@ -72,11 +72,11 @@ func second(b kernel.Body) (*kernel.Job, error) {
 		p, size, err := kernel.InlinePicture(link)
 		switch {
 		case err != nil:
-			return nil, kernel.Wrong(field, "%s", err)
+			return nil, kernel.NewViolation(field, "%s", err)
 		case size > imageBytes:
-			return nil, kernel.Wrong(field, "is larger than %d bytes", imageBytes)
+			return nil, kernel.NewViolation(field, "is larger than %d bytes", imageBytes)
 		case min(p.Width, p.Height) < imageSideMin || max(p.Width, p.Height) > imageSideMax:
-			return nil, kernel.Wrong(field, "must have %d to %d pixels a side", imageSideMin, imageSideMax)
+			return nil, kernel.NewViolation(field, "must have %d to %d pixels a side", imageSideMin, imageSideMax)
 		case shape.Width == 0:
 			shape = p
 		}

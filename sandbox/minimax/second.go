@@ -19,7 +19,7 @@ var kinds = map[int]string{
 	http.StatusTooManyRequests: "rate_limit_error", http.StatusInternalServerError: "server_error",
 }
 
-var refuseByKind = kernel.Refuser(faults, func(w kernel.Words) any {
+var refuseByKind = kernel.NewRefuse(faults, func(w kernel.FaultText) any {
 	return map[string]any{"type": "error", "request_id": trace(), "error": map[string]any{
 		"type": kinds[w.Status], "message": fmt.Sprintf("%s (%d)", w.Message, w.Code), "http_code": strconv.Itoa(w.Status),
 	}}
@@ -61,7 +61,7 @@ func remove(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 		j.Removed = state == kernel.StateSucceeded || state == kernel.StateFailed
 		return j.Removed
 	}) {
-		rep = refuseSecond(kernel.CallCancel, kernel.NotNow, nil)
+		rep = refuseSecond(kernel.CallCancel, kernel.WrongState, nil)
 	}
 	rep.Job = j.ID
 	return rep

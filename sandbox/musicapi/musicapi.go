@@ -25,25 +25,26 @@ var schemas = kernel.NewSchemas(files)
 const bodyMax = 1 << 20
 
 // pair describes the two songs of a job.
-var pair = kernel.Media{Kind: "audio", Seconds: 16, Songs: 2, Pair: true}
+var pair = kernel.Media{Kind: "audio", Seconds: 16, Songs: 2, SecondLonger: true}
 
 // slack is how much longer a file may play than the stated duration of its song, because a file
 // consists of whole frames.
 const slack = 0.05
 
-var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         kernel.Says(http.StatusUnauthorized, nil, "Invalid authorization format."),
-	kernel.NoPath:        kernel.Says(http.StatusNotFound, nil, "Not Found"),
-	kernel.NoJob:         kernel.Says(http.StatusBadRequest, nil, "task not found."),
-	kernel.Invalid:       kernel.Says(http.StatusBadRequest, nil, ""),
-	kernel.Inappropriate: kernel.Says(http.StatusForbidden, nil, "The lyrics contain inappropriate content: 'sandbox'."),
-	kernel.Internal:      kernel.Says(http.StatusInternalServerError, nil, "Internal Server Error."),
-	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, nil, "Too many requests."),
-}, func(w kernel.Words) any { return map[string]any{"code": w.Status, "message": w.Message} })
+var refuse = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	kernel.NoKey:   kernel.NewFaultText(http.StatusUnauthorized, nil, "Invalid authorization format."),
+	kernel.NoPath:  kernel.NewFaultText(http.StatusNotFound, nil, "Not Found"),
+	kernel.NoJob:   kernel.NewFaultText(http.StatusBadRequest, nil, "task not found."),
+	kernel.Invalid: kernel.NewFaultText(http.StatusBadRequest, nil, ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusForbidden, nil,
+		"The lyrics contain inappropriate content: 'sandbox'."),
+	kernel.Internal:    kernel.NewFaultText(http.StatusInternalServerError, nil, "Internal Server Error."),
+	kernel.TooManyJobs: kernel.NewFaultText(http.StatusTooManyRequests, nil, "Too many requests."),
+}, func(w kernel.FaultText) any { return map[string]any{"code": w.Status, "message": w.Message} })
 
 func mount(s *kernel.Service) http.Handler {
-	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Refuse: refuse, Made: made, Task: task}
-	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
+	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Refuse: refuse, SubmitView: made, PollView: task}
+	return s.Routes(s.ByCredential("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
 		"POST /api/v1/sonic/sample": func(r *http.Request, a kernel.Account) kernel.Reply {
 			return api.Submit(r, a, "sample", func(b kernel.Body) (*kernel.Job, error) {
 				if err := check(s, r, a, b); err != nil {
@@ -74,18 +75,18 @@ func check(s *kernel.Service, r *http.Request, a kernel.Account, b kernel.Body) 
 	link := b.Text("url")
 	if link != "" {
 		if err := kernel.FetchSound(r.Context(), link); err != nil {
-			return kernel.Wrong("url", "%s", err)
+			return kernel.NewViolation("url", "%s", err)
 		}
 	}
 	start, end := b.Number("chop_sample_start_s"), b.Number("chop_sample_end_s")
 	seconds, known := song(s, a, b.Text("sample_clip_id"))
 	switch {
 	case link == "" && !known:
-		return kernel.Wrong("sample_clip_id", "there is no such clip")
+		return kernel.NewViolation("sample_clip_id", "there is no such clip")
 	case end != 0 && end <= start:
-		return kernel.Wrong("chop_sample_end_s", "must be after the start")
+		return kernel.NewViolation("chop_sample_end_s", "must be after the start")
 	case known && max(start, end) > seconds+slack:
-		return kernel.Wrong("chop_sample_end_s", "is beyond the end of the clip")
+		return kernel.NewViolation("chop_sample_end_s", "is beyond the end of the clip")
 	default:
 		return nil
 	}
@@ -102,7 +103,7 @@ func job(b kernel.Body) *kernel.Job {
 		lyrics = "[Verse]\n" + cmp.Or(description, prompt)
 	}
 	return &kernel.Job{
-		ID: kernel.UUID(), Model: b.Text("mv"), Prompt: kernel.Saying(prompt, description, tags, title), Media: pair,
+		ID: kernel.UUID(), Model: b.Text("mv"), Prompt: kernel.DirectiveText(prompt, description, tags, title), Media: pair,
 		Detail: map[string]string{"lyrics": lyrics, "title": cmp.Or(title, "Untitled"), "tags": tags},
 	}
 }
@@ -142,7 +143,7 @@ func clips(base string, j *kernel.Job, state kernel.State) []any {
 	return out
 }
 
-func clipID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "clip "+strconv.Itoa(i)) }
+func clipID(j *kernel.Job, i int) string { return kernel.DeriveID(j.ID, "clip "+strconv.Itoa(i)) }
 
 // song finds a finished song of the account by its clip id and returns how long it plays.
 func song(v *kernel.Service, a kernel.Account, id string) (seconds float64, ok bool) {

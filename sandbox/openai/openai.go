@@ -24,27 +24,27 @@ var schemas = kernel.NewSchemas(files)
 
 const (
 	bodyMax = 1 << 20
-	// broke marks the key of the customer whose account is empty.
-	broke = "@broke"
+	// emptyAccountMark marks the key of the customer whose account is empty.
+	emptyAccountMark = "@broke"
 )
 
-var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey: kernel.Says(http.StatusUnauthorized, says{invalid, "invalid_api_key"},
+var refuseBy = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	kernel.NoKey: kernel.NewFaultText(http.StatusUnauthorized, errorWords{invalid, "invalid_api_key"},
 		"Incorrect API key provided."),
-	kernel.NoModel: kernel.Says(http.StatusNotFound, says{invalid, "model_not_found"},
+	kernel.NoModel: kernel.NewFaultText(http.StatusNotFound, errorWords{invalid, "model_not_found"},
 		"The model does not exist or you do not have access to it: "),
-	kernel.NoPath:  kernel.Says(http.StatusNotFound, says{invalid, nil}, "Invalid URL"),
-	kernel.Invalid: kernel.Says(http.StatusBadRequest, says{invalid, nil}, ""),
-	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, says{invalid, "content_policy_violation"},
+	kernel.NoPath:  kernel.NewFaultText(http.StatusNotFound, errorWords{invalid, nil}, "Invalid URL"),
+	kernel.Invalid: kernel.NewFaultText(http.StatusBadRequest, errorWords{invalid, nil}, ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusBadRequest, errorWords{invalid, "content_policy_violation"},
 		"Your request was rejected as a result of our safety system."),
-	kernel.Internal: kernel.Says(http.StatusInternalServerError, says{"server_error", nil},
+	kernel.Internal: kernel.NewFaultText(http.StatusInternalServerError, errorWords{"server_error", nil},
 		"The server had an error while processing your request."),
-	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, says{"requests", "rate_limit_exceeded"},
+	kernel.TooManyJobs: kernel.NewFaultText(http.StatusTooManyRequests, errorWords{"requests", "rate_limit_exceeded"},
 		"Rate limit reached."),
-	noMoney: kernel.Says(http.StatusTooManyRequests, says{"insufficient_quota", "insufficient_quota"},
+	noMoney: kernel.NewFaultText(http.StatusTooManyRequests, errorWords{"insufficient_quota", "insufficient_quota"},
 		"You exceeded your current quota, please check your plan and billing details."),
-}, func(w kernel.Words) any {
-	s, _ := w.Code.(says)
+}, func(w kernel.FaultText) any {
+	s, _ := w.Code.(errorWords)
 	return map[string]any{"error": map[string]any{"message": w.Message, "type": s.kind, "param": nil, "code": s.code}}
 })
 
@@ -54,8 +54,8 @@ const (
 	noMoney kernel.Fault = -1 // the account is empty
 )
 
-// says holds the vendor's type and code of an error.
-type says struct {
+// errorWords holds the vendor's type and code of an error.
+type errorWords struct {
 	kind string
 	code any // nil: null
 }
@@ -73,22 +73,22 @@ func requestID() map[string]string { return map[string]string{"X-Request-Id": "r
 
 func mount(s *kernel.Service) http.Handler {
 	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: "speech", Refuse: refuse}
-	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
+	return s.Routes(s.ByCredential("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
 		"POST /v1/audio/speech": func(r *http.Request, a kernel.Account) kernel.Reply {
-			if strings.Contains(r.Header.Get("Authorization"), broke) {
+			if strings.Contains(r.Header.Get("Authorization"), emptyAccountMark) {
 				return refuse(kernel.CallSubmit, noMoney, nil)
 			}
 			j, rep := api.Read(r, "speech", job)
 			if j == nil {
 				return rep
 			}
-			return api.Accept(a, j, refuse, func(j *kernel.Job) kernel.Reply { return speak(api, r, j) })
+			return api.Accept(a, j, refuse, func(j *kernel.Job) kernel.Reply { return answerSpeech(api, r, j) })
 		},
 	})
 }
 
-// speak answers with the sound, or with the failure that the directive asks for.
-func speak(api *kernel.API, r *http.Request, j *kernel.Job) kernel.Reply {
+// answerSpeech answers with the sound, or with the failure that the directive asks for.
+func answerSpeech(api *kernel.API, r *http.Request, j *kernel.Job) kernel.Reply {
 	d := j.Directive
 	if cut := d.Fail == kernel.FailInternal || d.Fail == kernel.FailTimeout; d.Fails(kernel.AtDownload) && !cut {
 		j.Directive.At = kernel.AtPoll // once it has begun, a sound cannot be refused
@@ -100,7 +100,7 @@ func speak(api *kernel.API, r *http.Request, j *kernel.Job) kernel.Reply {
 	content, mimeType := sound(j.Detail["format"], seconds)
 	return kernel.Reply{
 		Kind: kernel.CallSubmit, Status: http.StatusOK, Header: requestID(),
-		Stream: &kernel.Stream{Type: mimeType, Size: content.Size(), Content: content, Breaks: true},
+		Stream: &kernel.Stream{Type: mimeType, Size: content.Size(), Content: content, CutByInternal: true},
 	}
 }
 

@@ -135,9 +135,9 @@ func (e *encoder) key(shift int) []byte {
 	return nal(nalIDR, w.buf)
 }
 
-// pcm reports whether the macroblock has samples of its own, because a bar or the stripe begins
+// hasOwnSamples reports whether the macroblock has samples of its own, because a bar or the stripe begins
 // there. All others copy a neighbour.
-func (e *encoder) pcm(row, col int) bool {
+func (e *encoder) hasOwnSamples(row, col int) bool {
 	switch {
 	case row < 0 || col < 0:
 		return false
@@ -153,7 +153,7 @@ func (e *encoder) striped(row int) bool { return e.watermark && row >= e.rows-st
 func (e *encoder) bar(col int) int { return col * len(bars) / e.cols }
 
 func (e *encoder) macroblock(w *bitWriter, row, col, shift int) {
-	if e.pcm(row, col) {
+	if e.hasOwnSamples(row, col) {
 		c := bars[(e.bar(col)+shift)%len(bars)]
 		if e.striped(row) {
 			c = stripe
@@ -175,7 +175,7 @@ func (e *encoder) macroblock(w *bitWriter, row, col, shift int) {
 	w.ue(0) // quantiser unchanged
 	// The code for "no coefficients" depends on how many the neighbours have: 16 for a PCM
 	// block, and none for the others.
-	if e.pcm(row, col-1) || e.pcm(row-1, col) {
+	if e.hasOwnSamples(row, col-1) || e.hasOwnSamples(row-1, col) {
 		w.u(6, 0b000011)
 	} else {
 		w.u(1, 1)

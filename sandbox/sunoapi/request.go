@@ -24,8 +24,8 @@ func job(operation string, b kernel.Body, find func(task, id string) (*kernel.Jo
 	prompt, title, tags := b.Text("prompt"), b.Text("title"), cmp.Or(b.Text("style"), b.Text("tags"))
 	j := &kernel.Job{
 		ID: strings.ReplaceAll(kernel.UUID(), "-", ""), CallbackURL: b.Text("callBackUrl"), Model: b.Text("model"),
-		Prompt: kernel.Saying(prompt, tags, title),
-		Media:  kernel.Media{Kind: "audio", Seconds: songSeconds, Songs: 2, Pair: true},
+		Prompt: kernel.DirectiveText(prompt, tags, title),
+		Media:  kernel.Media{Kind: "audio", Seconds: songSeconds, Songs: 2, SecondLonger: true},
 		Detail: map[string]string{"lyrics": prompt, "title": title, "tags": tags},
 	}
 	if operation == opGenerate {
@@ -36,7 +36,7 @@ func job(operation string, b kernel.Body, find func(task, id string) (*kernel.Jo
 	}
 	source, song := find(b.Text("taskId"), b.Text("audioId"))
 	if source == nil {
-		return nil, kernel.Wrong("audioId", "there is no such song of that task")
+		return nil, kernel.NewViolation("audioId", "there is no such song of that task")
 	}
 	j.Model = source.Model
 	seconds := source.Media.Length(song)
@@ -50,11 +50,11 @@ func job(operation string, b kernel.Body, find func(task, id string) (*kernel.Jo
 	end := b.Number("infillEndS")
 	switch span := end - b.Number("infillStartS"); {
 	case span <= 0 || end > seconds:
-		return nil, kernel.Wrong("infillEndS", "must be after the start, within the song")
+		return nil, kernel.NewViolation("infillEndS", "must be after the start, within the song")
 	case span < spanMin-slack || span > spanMax+slack:
-		return nil, kernel.Wrong("infillEndS", "must be %g to %g seconds after the start", spanMin, spanMax)
+		return nil, kernel.NewViolation("infillEndS", "must be %g to %g seconds after the start", spanMin, spanMax)
 	case span > spanPart*seconds+slack:
-		return nil, kernel.Wrong("infillEndS", "the section must be half of the song at most")
+		return nil, kernel.NewViolation("infillEndS", "the section must be half of the song at most")
 	}
 	return j, nil
 }

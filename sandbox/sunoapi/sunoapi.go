@@ -42,15 +42,16 @@ const (
 	tooLong = 413
 )
 
-var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         kernel.Says(http.StatusOK, 401, "You do not have access permissions"),
-	kernel.NoPath:        kernel.Says(http.StatusOK, 404, "there is no such page"),
-	kernel.NoJob:         kernel.Says(http.StatusOK, 404, "task not found"),
-	kernel.Invalid:       kernel.Says(http.StatusOK, invalid, ""),
-	kernel.Inappropriate: kernel.Says(http.StatusOK, invalid, "The prompt contains sensitive words"),
-	kernel.Internal:      kernel.Says(http.StatusOK, 500, "Server exception"),
-	kernel.Crowded:       kernel.Says(http.StatusOK, 430, "Your call frequency is too high. Please try again later."),
-}, func(w kernel.Words) any { return map[string]any{"code": w.Code, "msg": w.Message, "data": nil} })
+var refuseBy = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	kernel.NoKey:         kernel.NewFaultText(http.StatusOK, 401, "You do not have access permissions"),
+	kernel.NoPath:        kernel.NewFaultText(http.StatusOK, 404, "there is no such page"),
+	kernel.NoJob:         kernel.NewFaultText(http.StatusOK, 404, "task not found"),
+	kernel.Invalid:       kernel.NewFaultText(http.StatusOK, invalid, ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusOK, invalid, "The prompt contains sensitive words"),
+	kernel.Internal:      kernel.NewFaultText(http.StatusOK, 500, "Server exception"),
+	kernel.TooManyJobs: kernel.NewFaultText(http.StatusOK, 430,
+		"Your call frequency is too high. Please try again later."),
+}, func(w kernel.FaultText) any { return map[string]any{"code": w.Code, "msg": w.Message, "data": nil} })
 
 func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 	rep := refuseBy(kind, f, err)
@@ -64,7 +65,7 @@ func mount(s *kernel.Service) http.Handler {
 	api := func(makes string) *kernel.API {
 		return &kernel.API{
 			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: makes, Refuse: refuse,
-			Made: made, Task: record, Word: stage, Told: told,
+			SubmitView: made, PollView: record, CallbackState: callbackStage, CallbackBody: callbackBody,
 		}
 	}
 	routes := map[string]kernel.Handler{}
@@ -88,7 +89,7 @@ func mount(s *kernel.Service) http.Handler {
 			})
 		}
 	}
-	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, routes)
+	return s.Routes(s.ByCredential("Authorization", "Bearer ", "api_key", refuse), refuse, routes)
 }
 
 func answer(data any) any { return map[string]any{"code": fine, "msg": "success", "data": data} }
@@ -97,12 +98,12 @@ func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return answer(map[string]any{"taskId": j.ID})
 }
 
-func told(r *http.Request, j *kernel.Job, now time.Time) any {
+func callbackBody(r *http.Request, j *kernel.Job, now time.Time) any {
 	var response any
 	if _, done := status(j, now); done >= 0 {
 		response = map[string]any{"taskId": j.ID, "sunoData": clips(kernel.Base(r), j, done)}
 	}
-	return answer(map[string]any{"callbackType": stage(j, now), "task_id": j.ID, "data": response})
+	return answer(map[string]any{"callbackType": callbackStage(j, now), "task_id": j.ID, "data": response})
 }
 
 // record returns the answer to a poll of a job.
@@ -141,15 +142,15 @@ func status(j *kernel.Job, now time.Time) (word string, done int) {
 		return "GENERATE_AUDIO_FAILED", -1
 	case state == kernel.StateQueued, j.Endpoint == tracks:
 		return "PENDING", -1
-	case now.Sub(j.Created) < j.Takes()/2 || j.Media.Songs < 2:
+	case now.Sub(j.Created) < j.Duration()/2 || j.Media.Songs < 2:
 		return "TEXT_SUCCESS", 0
 	default:
 		return "FIRST_SUCCESS", 1
 	}
 }
 
-// stage returns the job's state in the words of callbacks.
-func stage(j *kernel.Job, now time.Time) string {
+// callbackStage returns the job's state in the words of callbacks.
+func callbackStage(j *kernel.Job, now time.Time) string {
 	switch word, _ := status(j, now); word {
 	case "PENDING":
 		return ""
@@ -205,4 +206,4 @@ func song(j *kernel.Job, id string, now time.Time) (*kernel.Job, int) {
 	return nil, 0
 }
 
-func songID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "song "+strconv.Itoa(i)) }
+func songID(j *kernel.Job, i int) string { return kernel.DeriveID(j.ID, "song "+strconv.Itoa(i)) }

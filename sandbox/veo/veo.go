@@ -16,8 +16,8 @@ func Vendor() kernel.Vendor {
 	return kernel.NewVendor("veo", "/veo", "api_key", "sandbox-veo-api-key", mount)
 }
 
-// surface is Veo as the Gemini API offers it.
-var surface = googleapi.Surface{
+// veoAPI is Veo as the Gemini API offers it.
+var veoAPI = googleapi.VeoAPI{
 	Schema: "veo",
 	Models: []string{"veo-3.1-generate-preview", "veo-3.1-fast-generate-preview"},
 	Sound:  true,
@@ -28,28 +28,28 @@ var surface = googleapi.Surface{
 const keptTime = 2 * 24 * time.Hour
 
 func mount(s *kernel.Service) http.Handler {
-	return s.Routes(googleapi.Keyed(s), googleapi.Refuse, map[string]kernel.Handler{
+	return s.Routes(googleapi.ByAPIKey(s), googleapi.Refuse, map[string]kernel.Handler{
 		"POST /v1beta/models/{call}": func(r *http.Request, a kernel.Account) kernel.Reply {
-			model, refused := googleapi.Called(r, surface.Models, "predictLongRunning")
+			model, refused := googleapi.ModelOf(r, veoAPI.Models, "predictLongRunning")
 			if refused != nil {
 				return *refused
 			}
-			return surface.Submit(s, r, a, model)
+			return veoAPI.Submit(s, r, a, model)
 		},
 		"GET /v1beta/models/{model}/operations/{id}": func(r *http.Request, a kernel.Account) kernel.Reply {
-			show := func(j *kernel.Job, op map[string]any) kernel.Reply { return end(r, j, op) }
-			return surface.Poll(s, a, r.PathValue("model"), r.PathValue("id"), show)
+			show := func(j *kernel.Job, op map[string]any) kernel.Reply { return answerDone(r, j, op) }
+			return veoAPI.Poll(s, a, r.PathValue("model"), r.PathValue("id"), show)
 		},
-		"GET /v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply { return lead(s, r, a) },
+		"GET /v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply { return redirect(s, r, a) },
 		"GET /download/v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply {
 			return download(s, r, a)
 		},
 	})
 }
 
-// end answers with the links to an operation's videos.
-func end(r *http.Request, j *kernel.Job, op map[string]any) kernel.Reply {
-	delivered, filtered := googleapi.Made(j)
+// answerDone answers with the links to an operation's videos.
+func answerDone(r *http.Request, j *kernel.Job, op map[string]any) kernel.Reply {
+	delivered, filtered := googleapi.CountVideos(j)
 	made := map[string]any{}
 	var samples []any
 	for i := range delivered {
@@ -79,10 +79,10 @@ func file(v *kernel.Service, r *http.Request, a kernel.Account) *kernel.Job {
 		return nil
 	}
 	j := v.Find(a, name[:at])
-	if j == nil || j.State(v.Now()) != kernel.StateSucceeded || v.Now().Sub(j.Changed(v.Now())) >= keptTime {
+	if j == nil || j.State(v.Now()) != kernel.StateSucceeded || v.Now().Sub(j.StateSince(v.Now())) >= keptTime {
 		return nil
 	}
-	delivered, _ := googleapi.Made(j)
+	delivered, _ := googleapi.CountVideos(j)
 	if n, err := strconv.Atoi(name[at+1:]); err != nil || n < 0 || n >= delivered {
 		return nil
 	}
@@ -92,11 +92,11 @@ func file(v *kernel.Service, r *http.Request, a kernel.Account) *kernel.Job {
 func hidden(r *http.Request) kernel.Reply {
 	name, _, _ := strings.Cut(r.PathValue("call"), ":")
 	return googleapi.Refuse(kernel.CallOther, googleapi.Hidden,
-		kernel.Wrong("", "You do not have permission to access the File %s or it may not exist", name))
+		kernel.NewViolation("", "You do not have permission to access the File %s or it may not exist", name))
 }
 
-// lead redirects the caller to the file.
-func lead(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
+// redirect redirects the caller to the file.
+func redirect(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
 	j := file(v, r, a)
 	if j == nil {
 		return hidden(r)
@@ -115,8 +115,8 @@ func download(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply
 		return hidden(r)
 	}
 	refused := j.Directive.Fail == kernel.FailReject || j.Directive.Fail == kernel.FailModeration
-	if refused && j.Directive.Concerns(r.URL.Path) &&
-		j.Directive.Spoils(kernel.AtDownload, v.Count(j, kernel.CallDownload)) {
+	if refused && j.Directive.AppliesTo(r.URL.Path) &&
+		j.Directive.FailsCall(kernel.AtDownload, v.Count(j, kernel.CallDownload)) {
 		return hidden(r)
 	}
 	return kernel.Reply{Kind: kernel.CallDownload, Job: j.ID, File: kernel.FileVideo}

@@ -40,8 +40,8 @@ func Vendor() kernel.Vendor {
 	return v
 }
 
-// surface is Veo as Vertex AI offers it.
-var surface = googleapi.Surface{
+// veoAPI is Veo as Vertex AI offers it.
+var veoAPI = googleapi.VeoAPI{
 	Schema: "vertex",
 	Models: []string{
 		"veo-3.1-generate-001", "veo-3.1-fast-generate-001", "veo-3.1-generate-preview", "veo-3.1-fast-generate-preview",
@@ -85,16 +85,16 @@ func mount(s *kernel.Service) http.Handler {
 func (v *vertex) call(r *http.Request, a kernel.Account) kernel.Reply {
 	if r.PathValue("project") != project {
 		return googleapi.Refuse(kernel.CallOther, googleapi.Hidden,
-			kernel.Wrong("", "Permission 'aiplatform.endpoints.predict' denied on resource (or it may not exist)"))
+			kernel.NewViolation("", "Permission 'aiplatform.endpoints.predict' denied on resource (or it may not exist)"))
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
-	if r.PathValue("location") != location || !slices.Contains(surface.Models, model) {
+	if r.PathValue("location") != location || !slices.Contains(veoAPI.Models, model) {
 		return googleapi.Refuse(kernel.CallSubmit, kernel.NoModel,
-			kernel.Wrong("", "Publisher Model %s was not found or your project does not have access to it", model))
+			kernel.NewViolation("", "Publisher Model %s was not found or your project does not have access to it", model))
 	}
 	switch method {
 	case "predictLongRunning":
-		return surface.Submit(v.Service, r, a, model)
+		return veoAPI.Submit(v.Service, r, a, model)
 	case "fetchPredictOperation":
 		return v.fetch(r, a, model)
 	default:
@@ -108,17 +108,17 @@ func (v *vertex) fetch(r *http.Request, a kernel.Account, model string) kernel.R
 	b, err := schemas.Read(r, "fetchPredictOperation", bodyMax)
 	id, ok := strings.CutPrefix(b.Text("operationName"), nameOf(model, ""))
 	if err == nil && !ok {
-		err = kernel.Wrong("operationName", "is invalid")
+		err = kernel.NewViolation("operationName", "is invalid")
 	}
 	if err != nil {
 		return googleapi.Refuse(kernel.CallPoll, kernel.Invalid, err)
 	}
-	return surface.Poll(v.Service, a, model, id, v.end)
+	return veoAPI.Poll(v.Service, a, model, id, v.answerDone)
 }
 
-// end answers with the operation's videos, which are generated while the answer is sent.
-func (v *vertex) end(j *kernel.Job, op map[string]any) kernel.Reply {
-	delivered, filtered := googleapi.Made(j)
+// answerDone answers with the operation's videos, which are generated while the answer is sent.
+func (v *vertex) answerDone(j *kernel.Job, op map[string]any) kernel.Reply {
+	delivered, filtered := googleapi.CountVideos(j)
 	response := map[string]any{
 		"@type": "type.googleapis.com/cloud.ai.large_models.vision.GenerateVideoResponse", "raiMediaFilteredCount": filtered,
 	}
@@ -141,11 +141,11 @@ func (v *vertex) end(j *kernel.Job, op map[string]any) kernel.Reply {
 		return googleapi.Refuse(kernel.CallPoll, kernel.Internal, err)
 	}
 	if d := j.Directive; len(files) > 0 && d.Fails(kernel.AtDownload) {
-		spoilt := d.Spoils(kernel.AtDownload, v.Count(j, kernel.CallDownload))
+		spoilt := d.FailsCall(kernel.AtDownload, v.Count(j, kernel.CallDownload))
 		if spoilt && d.Fail != kernel.FailTimeout {
 			return googleapi.Refuse(kernel.CallPoll, kernel.Internal, nil)
 		}
-		stream.Whole = !spoilt
+		stream.NeverStalls = !spoilt
 	}
 	return kernel.Reply{Status: http.StatusOK, Stream: stream}
 }

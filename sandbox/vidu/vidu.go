@@ -27,16 +27,17 @@ const (
 	internalFailure = "InternalServiceFailure"
 )
 
-var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         kernel.Says(http.StatusUnauthorized, "Unauthorized", "carry a valid key after the word Token"),
-	kernel.NoPath:        kernel.Says(http.StatusNotFound, "NotFound", "there is no such page"),
-	kernel.NoJob:         kernel.Says(http.StatusNotFound, "TaskNotFound", "there is no such task"),
-	kernel.NotNow:        kernel.Says(http.StatusBadRequest, "BadRequest", "the task waits no more"),
-	kernel.Invalid:       kernel.Says(http.StatusBadRequest, fieldInvalid, ""),
-	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, "AuditSubmitIllegal", "the prompt was refused"),
-	kernel.Internal:      kernel.Says(http.StatusInternalServerError, internalFailure, "internal error"),
-	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, "QuotaExceeded", "too many tasks at once"),
-}, func(w kernel.Words) any {
+var refuseBy = kernel.NewRefuse(map[kernel.Fault]kernel.FaultText{
+	kernel.NoKey: kernel.NewFaultText(http.StatusUnauthorized, "Unauthorized",
+		"carry a valid key after the word Token"),
+	kernel.NoPath:        kernel.NewFaultText(http.StatusNotFound, "NotFound", "there is no such page"),
+	kernel.NoJob:         kernel.NewFaultText(http.StatusNotFound, "TaskNotFound", "there is no such task"),
+	kernel.WrongState:    kernel.NewFaultText(http.StatusBadRequest, "BadRequest", "the task waits no more"),
+	kernel.Invalid:       kernel.NewFaultText(http.StatusBadRequest, fieldInvalid, ""),
+	kernel.Inappropriate: kernel.NewFaultText(http.StatusBadRequest, "AuditSubmitIllegal", "the prompt was refused"),
+	kernel.Internal:      kernel.NewFaultText(http.StatusInternalServerError, internalFailure, "internal error"),
+	kernel.TooManyJobs:   kernel.NewFaultText(http.StatusTooManyRequests, "QuotaExceeded", "too many tasks at once"),
+}, func(w kernel.FaultText) any {
 	// The vendor does not document its envelope.
 	return map[string]any{"code": w.Status, "reason": w.Code, "message": w.Message, "metadata": map[string]any{}}
 })
@@ -76,16 +77,16 @@ const (
 func mount(s *kernel.Service) http.Handler {
 	api := &kernel.API{
 		Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: generation, Refuse: refuse,
-		Made: made, Task: task, Word: told, Told: task,
+		SubmitView: made, PollView: task, CallbackState: callbackStatus, CallbackBody: task,
 	}
 	routes := map[string]kernel.Handler{
 		"GET /ent/v2/tasks/{id}/creations": api.Query,
 		"POST /ent/v2/tasks/{id}/cancel":   func(r *http.Request, a kernel.Account) kernel.Reply { return cancel(api, r, a) },
 	}
 	for _, endpoint := range []string{"reference2video", "text2video", "img2video", "start-end2video"} {
-		routes["POST /ent/v2/"+endpoint] = api.Submits(endpoint, job)
+		routes["POST /ent/v2/"+endpoint] = api.SubmitHandler(endpoint, job)
 	}
-	return s.Routes(s.Customers("Authorization", "Token ", "api_key", refuse), refuse, routes)
+	return s.Routes(s.ByCredential("Authorization", "Token ", "api_key", refuse), refuse, routes)
 }
 
 func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
@@ -96,18 +97,18 @@ func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	}
 }
 
-// told returns the state in the words of callbacks, which begin when the work does.
-func told(j *kernel.Job, now time.Time) string {
+// callbackStatus returns the state in the words of callbacks, which begin when the work does.
+func callbackStatus(j *kernel.Job, now time.Time) string {
 	if j.State(now) == kernel.StateQueued {
 		return ""
 	}
-	return word(j, now)
+	return statusWord(j, now)
 }
 
 // task returns a job as polls and callbacks show it.
 func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	out := map[string]any{
-		"id": j.ID, "state": word(j, now), "err_code": "", "credits": number(j.Detail["credits"]),
+		"id": j.ID, "state": statusWord(j, now), "err_code": "", "credits": number(j.Detail["credits"]),
 		"payload": j.Detail["payload"], "bgm": false, "off_peak": false, "creations": []any{},
 	}
 	switch j.State(now) {
@@ -135,12 +136,12 @@ func number(text string) int {
 	return n
 }
 
-// word returns the vendor's word for a job's state. A queued job is created for the first half
-// of its time in the queue.
-func word(j *kernel.Job, now time.Time) string {
+// statusWord returns the vendor's word for a job's state. A queued job is created for the first
+// half of its time in the queue.
+func statusWord(j *kernel.Job, now time.Time) string {
 	switch j.State(now) {
 	case kernel.StateQueued:
-		if now.Sub(j.Created) < j.Takes()/20 {
+		if now.Sub(j.Created) < j.Duration()/20 {
 			return "created"
 		}
 		return "queueing"
@@ -159,7 +160,7 @@ func cancel(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	if r.ContentLength != 0 {
 		b, err := schemas.Read(r, "cancel", bodyMax)
 		if err == nil && cmp.Or(b.Text("id"), id) != id {
-			err = kernel.Wrong("id", "is not that of the path")
+			err = kernel.NewViolation("id", "is not that of the path")
 		}
 		if err != nil {
 			return refuse(kernel.CallCancel, kernel.Invalid, err)

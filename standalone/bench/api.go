@@ -55,7 +55,8 @@ func (g *gateway) measureBurst(clients int, pattern mediagate.Task) {
 	base, found := g.b.compare(g.b.size(3, 2), burst(store(done)), burst(submit(g.client, video)))
 	slow := burst(store(workflows.Client{Temporal: g.Temporal}.Start))()
 	g.b.settle()
-	g.b.ratio(fmt.Sprintf("a submit, %d clients", clients), "the bare transaction", found.each(), base.each(), 1.67)
+	g.b.ratio(fmt.Sprintf("a submit, %d clients", clients), "the bare transaction",
+		found.wallPerItem(), base.wallPerItem(), 1.67)
 	g.b.ratio("the same, p99", "a transaction and a start", quantile(found.took, 0.99), quantile(slow, 0.99), 1)
 }
 
@@ -85,7 +86,7 @@ func measureReads(b *bench) {
 	}
 	measure := func(what, id string, aim float64) {
 		base, found := b.compare(b.size(12, 4), read(floor, "/"+id), read(g.client, "/v1/tasks/"+id))
-		b.ratio(what+", 16 clients", "Echo, GORM, the same row", found.cost(), base.cost(), aim)
+		b.ratio(what+", 16 clients", "Echo, GORM, the same row", found.cpuPerItem(), base.cpuPerItem(), aim)
 	}
 	measure("a waiting task", waiting, 1.05)
 	measure("a completed task", completed.ID, 1.25)

@@ -20,9 +20,9 @@ func measureBurstEnds(b *bench) {
 	g := b.install(250 * time.Millisecond)
 	b.serve(g.RunWorker)
 	var alone work
-	small := b.drain("task_", submit(g.client, video))
-	b.take(small, &work{}) // lets the worker start up
-	b.take(small, &alone)
+	small := b.batchSlice("task_", submit(g.client, video))
+	b.runSlice(small, &work{}) // lets the worker start up
+	b.runSlice(small, &alone)
 
 	b.vendor.reset(func() time.Duration { return 0 }, false)
 	tasks, before := b.size(4000, 500), b.ended("task_")
@@ -40,7 +40,7 @@ func measureBurstEnds(b *bench) {
 	least := 10 * float64(slices.Min(tenths)) / float64(tasks)
 	b.line(fmt.Sprintf("%d videos in %s, to the vendor", tasks, rounded(acknowledged)),
 		fmt.Sprintf("%.2f of the mean in the slowest tenth of %s", least, rounded(length)), "≥ 0.50", least >= 0.5)
-	floor := time.Duration(tasks) * alone.cost() / time.Duration(runtime.NumCPU())
+	floor := time.Duration(tasks) * alone.cpuPerItem() / time.Duration(runtime.NumCPU())
 	b.ratio("the same, to the end of the last", "CPU time of as many", took, floor, 1.15)
 }
 
@@ -55,12 +55,12 @@ func measureBesideBurst(b *bench) {
 	g.fill(tasks)
 	waiting := b.vendor.accepted()
 	b.times(16, tasks, submit(g.client, video))
-	lives := make([]life, ends)
+	times := make([]taskTimes, ends)
 	for i, id := range b.vendor.finish(ends, 3) {
 		b.until("what the vendor finished is completed", time.Second, func() bool {
 			t, err := g.Store.TaskByID(b.ctx, id)
 			b.check(err)
-			lives[i].ended, lives[i].job = t.EndedAt, b.vendor.job(id)
+			times[i].ended, times[i].job = t.EndedAt, b.vendor.job(id)
 			return t.Status.Terminal()
 		})
 	}
@@ -68,5 +68,5 @@ func measureBesideBurst(b *bench) {
 		_, _ = fmt.Fprintln(b.out, "  the burst was at the vendor before the jobs had ended")
 	}
 	what := fmt.Sprintf("visible beside %d new and %d at the vendor, p50", tasks, tasks)
-	b.within(what, median(lives, func(l life) time.Duration { return l.ended.Sub(l.made) }), 10*time.Second)
+	b.within(what, median(times, func(l taskTimes) time.Duration { return l.ended.Sub(l.made) }), 10*time.Second)
 }

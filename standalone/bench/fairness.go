@@ -33,16 +33,16 @@ func measureCrowd(b *bench) {
 		return err
 	}
 	measure := func(what string, do func(context.Context) error) {
-		base, found := b.compare(b.size(6, 3), b.beside(many, do), b.beside(one, do))
+		base, found := b.compare(b.size(6, 3), b.sliceWithCrowd(many, do), b.sliceWithCrowd(one, do))
 		b.ratio(what+" beside 64 clients, p50", "of an account each", quantile(found.took, 0.5), quantile(base.took, 0.5), 2)
 	}
 	measure("submit", submit(other, video))
 	measure("read", read)
 }
 
-// beside returns a slice of two seconds. In it, one client calls do again and again while a
+// sliceWithCrowd returns a slice of two seconds. In it, one client calls do again and again while a
 // crowd of other clients submits.
-func (b *bench) beside(crowd []*client.Client, do func(context.Context) error) slice {
+func (b *bench) sliceWithCrowd(crowd []*client.Client, do func(context.Context) error) slice {
 	return func() (took []time.Duration) {
 		busy, stop := context.WithCancel(b.ctx)
 		defer stop()
@@ -76,17 +76,17 @@ func measureBacklog(b *bench) {
 	g := b.install(100 * time.Millisecond)
 	b.serve(g.RunWorker)
 	const accounts = 8
-	g.follow(accounts) // lets the worker start up
-	alone := g.follow(accounts)
+	g.runFirstTasks(accounts) // lets the worker start up
+	alone := g.runFirstTasks(accounts)
 	backlog := b.size(10_000, 1000)
 	b.times(16, backlog, submit(g.client, video))
 	b.settle()
-	beside := g.follow(accounts)
+	beside := g.runFirstTasks(accounts)
 	if b.vendor.accepted() >= backlog+3*accounts {
 		b.check(errors.New("the backlog was gone before the newcomers had ended"))
 	}
-	toVendor := func(l life) time.Duration { return l.accepted.Sub(l.submitted) }
-	toEnd := func(l life) time.Duration { return l.ended.Sub(l.submitted) }
+	toVendor := func(l taskTimes) time.Duration { return l.accepted.Sub(l.submitted) }
+	toEnd := func(l taskTimes) time.Duration { return l.ended.Sub(l.submitted) }
 	const what = "first task beside a backlog, to the "
 	b.ratio(what+"vendor, p50", "alone", median(beside, toVendor), median(alone, toVendor), 2)
 	b.ratio(what+"end, p50", "alone", median(beside, toEnd), median(alone, toEnd), 2)

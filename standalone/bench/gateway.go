@@ -139,39 +139,39 @@ func submit(c *client.Client, r client.Request) func(context.Context) error {
 	}
 }
 
-// life holds the times of a task's events.
-type life struct {
+// taskTimes holds the times of a task's events.
+type taskTimes struct {
 	job
 	submitted, ended time.Time
 }
 
-// follow submits the first task of each of this number of new accounts, half a second apart.
-// When all tasks are completed, it returns their lives.
-func (g *gateway) follow(accounts int) []life {
-	lives := make([]life, accounts)
+// runFirstTasks submits the first task of each of this number of new accounts, half a second apart.
+// When all tasks are completed, it returns their times.
+func (g *gateway) runFirstTasks(accounts int) []taskTimes {
+	tasks := make([]taskTimes, accounts)
 	group, ctx := errgroup.WithContext(g.b.ctx)
-	for i := range lives {
+	for i := range tasks {
 		c := g.customer()
 		group.Go(func() error {
-			lives[i].submitted = time.Now()
+			tasks[i].submitted = time.Now()
 			done, err := c.Run(ctx, video, nil)
 			if err != nil {
 				return err
 			}
 			t, err := g.Store.TaskByID(ctx, done.ID) // the client's times are in whole seconds
-			lives[i].ended, lives[i].job = t.EndedAt, g.b.vendor.job(done.ID)
+			tasks[i].ended, tasks[i].job = t.EndedAt, g.b.vendor.job(done.ID)
 			return err
 		})
 		g.b.pause(500 * time.Millisecond)
 	}
 	g.b.check(group.Wait())
-	return lives
+	return tasks
 }
 
-// median returns the median over lives of the duration that took returns.
-func median(lives []life, took func(life) time.Duration) time.Duration {
-	all := make([]time.Duration, len(lives))
-	for i, l := range lives {
+// median returns the median over tasks of the duration that took returns.
+func median(tasks []taskTimes, took func(taskTimes) time.Duration) time.Duration {
+	all := make([]time.Duration, len(tasks))
+	for i, l := range tasks {
 		all[i] = took(l)
 	}
 	return quantile(all, 0.5)

@@ -21,12 +21,12 @@ type work struct {
 	wall, cpu time.Duration   // of all together
 }
 
-// each returns the elapsed time of a piece of work.
-func (w work) each() time.Duration { return w.wall / time.Duration(len(w.took)) }
+// wallPerItem returns the elapsed time of a piece of work.
+func (w work) wallPerItem() time.Duration { return w.wall / time.Duration(len(w.took)) }
 
-// cost returns the CPU time of a piece of work in all processes involved, or the elapsed time if
+// cpuPerItem returns the CPU time of a piece of work in all processes involved, or the elapsed time if
 // the system does not report CPU time.
-func (w work) cost() time.Duration {
+func (w work) cpuPerItem() time.Duration {
 	return cmp.Or(w.cpu, w.wall) / time.Duration(len(w.took))
 }
 
@@ -34,20 +34,20 @@ func (w work) cost() time.Duration {
 // both. Each round is floor, subject, subject, floor. Before the rounds, each runs once to warm
 // up.
 func (b *bench) compare(rounds int, floor, subject slice) (base, found work) {
-	b.take(floor, &work{})
-	b.take(subject, &work{})
+	b.runSlice(floor, &work{})
+	b.runSlice(subject, &work{})
 	for range rounds {
-		b.take(floor, &base)
-		b.take(subject, &found)
-		b.take(subject, &found)
-		b.take(floor, &base)
+		b.runSlice(floor, &base)
+		b.runSlice(subject, &found)
+		b.runSlice(subject, &found)
+		b.runSlice(floor, &base)
 	}
 	return base, found
 }
 
-// take runs a slice and adds its cost to sum. The CPU time includes the work that the slice
+// runSlice runs a slice and adds its cost to sum. The CPU time includes the work that the slice
 // leaves to the servers.
-func (b *bench) take(run slice, sum *work) {
+func (b *bench) runSlice(run slice, sum *work) {
 	cpu, began := cpuTime(), time.Now()
 	sum.took = append(sum.took, run()...)
 	sum.wall += time.Since(began)

@@ -42,16 +42,16 @@ func measureFullTasks(b *bench) {
 	b.check(w.Start())
 	b.Cleanup(w.Stop)
 
-	floor := b.drain("bare_", func(ctx context.Context) error {
+	floor := b.batchSlice("bare_", func(ctx context.Context) error {
 		o := temporal.StartWorkflowOptions{ID: "bare_" + ulid.Make().String(), TaskQueue: "bare"}
 		_, err := g.Temporal.ExecuteWorkflow(ctx, o, bareWorkflow, "task")
 		return err
 	})
 	const bare = "a workflow of one activity"
-	base, found := b.compare(b.size(2, 1), floor, b.drain("task_", submit(g.client, image)))
-	b.ratio("an image, in one call", bare, found.cost(), base.cost(), 1.61)
-	base, found = b.compare(b.size(2, 1), floor, b.drain("task_", submit(g.client, video)))
-	b.ratio("a video, polled for", bare, found.cost(), base.cost(), 2.22)
+	base, found := b.compare(b.size(2, 1), floor, b.batchSlice("task_", submit(g.client, image)))
+	b.ratio("an image, in one call", bare, found.cpuPerItem(), base.cpuPerItem(), 1.61)
+	base, found = b.compare(b.size(2, 1), floor, b.batchSlice("task_", submit(g.client, video)))
+	b.ratio("a video, polled for", bare, found.cpuPerItem(), base.cpuPerItem(), 2.22)
 
 	report, err := g.Store.CheckLedger(b.ctx)
 	b.check(err)
@@ -60,8 +60,8 @@ func measureFullTasks(b *bench) {
 	}
 }
 
-// drain returns a slice that starts a batch of workflows and lasts until all have ended.
-func (b *bench) drain(prefix string, start func(context.Context) error) slice {
+// batchSlice returns a slice that starts a batch of workflows and lasts until all have ended.
+func (b *bench) batchSlice(prefix string, start func(context.Context) error) slice {
 	batch := b.size(150, 60)
 	return func() []time.Duration {
 		before := b.ended(prefix)
@@ -92,8 +92,8 @@ func (b *bench) measureEnds(what string, called bool, aim time.Duration) {
 		g := b.install(poll)
 		b.serve(g.RunWorker)
 		const first = 5 // while they run, the worker is still starting
-		lives := g.follow(first + b.size(60, 15))
-		b.within(what, median(lives[first:], func(l life) time.Duration { return l.ended.Sub(l.made) }), aim)
+		tasks := g.runFirstTasks(first + b.size(60, 15))
+		b.within(what, median(tasks[first:], func(l taskTimes) time.Duration { return l.ended.Sub(l.made) }), aim)
 	})
 }
 
@@ -110,9 +110,9 @@ func measureWaiting(b *bench) {
 	before := usedMemory()
 	tasks, intervals := b.size(10_000, 1000), b.size(3, 2)
 	g.fill(tasks)
-	b.vendor.takeGaps()
+	b.vendor.takePollGaps()
 	b.pause(time.Duration(intervals) * waitingPoll)
-	late := b.vendor.takeGaps()
+	late := b.vendor.takePollGaps()
 	each := float64(usedMemory()-before) / float64(tasks) / 1000
 	if len(late) < tasks*intervals*8/10 {
 		b.check(fmt.Errorf("only %d polls in %d intervals of %d waiting tasks", len(late), intervals, tasks))

@@ -28,11 +28,11 @@ const (
 type vendor struct {
 	url string
 
-	mu    sync.Mutex
-	takes func() time.Duration // how long a new job takes
-	calls bool                 // whether the vendor calls the gateway back at the end of a job
-	jobs  map[string]job       // by the vendor's id
-	gaps  []time.Duration      // between two polls of a job
+	mu       sync.Mutex
+	takes    func() time.Duration // how long a new job takes
+	calls    bool                 // whether the vendor calls the gateway back at the end of a job
+	jobs     map[string]job       // by the vendor's id
+	pollGaps []time.Duration      // between two polls of a job
 }
 
 // job holds the times of a job's events at the vendor.
@@ -59,7 +59,7 @@ func (b *bench) startVendor() {
 func (v *vendor) reset(takes func() time.Duration, calls bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.takes, v.calls, v.jobs, v.gaps = takes, calls, map[string]job{}, nil
+	v.takes, v.calls, v.jobs, v.pollGaps = takes, calls, map[string]job{}, nil
 }
 
 // job returns the job for a task of the gateway, or the zero value if there is none.
@@ -103,12 +103,12 @@ func (v *vendor) arrivals() (times []time.Time) {
 	return times
 }
 
-// takeGaps returns the gaps between polls since its last call.
-func (v *vendor) takeGaps() []time.Duration {
+// takePollGaps returns the gaps between polls since its last call.
+func (v *vendor) takePollGaps() []time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	gaps := v.gaps
-	v.gaps = nil
+	gaps := v.pollGaps
+	v.pollGaps = nil
 	return gaps
 }
 
@@ -138,7 +138,7 @@ func (v *vendor) handlePoll(w http.ResponseWriter, r *http.Request) {
 	id, now := r.PathValue("id"), time.Now()
 	j := v.jobs[id]
 	if !j.polled.IsZero() {
-		v.gaps = append(v.gaps, now.Sub(j.polled))
+		v.pollGaps = append(v.pollGaps, now.Sub(j.polled))
 	}
 	j.polled = now
 	v.jobs[id] = j

@@ -39,7 +39,7 @@ func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if err := own(path); err != nil {
+	if err := checkOwnership(path); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -49,21 +49,21 @@ func Open(path string) (*Dir, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer func() { _ = lock.Close() }()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s%s", ErrLocked, path, holder(lock))
+			return nil, fmt.Errorf("%w: %s%s", ErrLocked, path, holderText(lock))
 		}
 		return nil, fmt.Errorf("lock the data folder: %w", err)
 	}
 	d := &Dir{path: path, lock: lock}
-	if err := errors.Join(d.shut(), d.noteHolder(), d.Retract()); err != nil {
+	if err := errors.Join(d.removeOthersRights(), d.noteHolder(), d.Retract()); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// own returns an error for a folder that is not only ours: one that is shared, such as /tmp, or
+// checkOwnership returns an error for a folder that is not only ours: one that is shared, such as /tmp, or
 // one with files but without ours, such as /etc or a home folder. Open must not remove other
 // users' rights there.
-func own(path string) error {
+func checkOwnership(path string) error {
 	about, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -93,15 +93,15 @@ func own(path string) error {
 // fileSystemFolder exists in each new volume.
 const fileSystemFolder = "lost+found"
 
-// shut removes the rights of other users from the folder and from its entries. They may be older
-// than this process or come from a backup. Deeper entries are protected by their folders. shut
-// does not follow or change links.
-func (d *Dir) shut() error {
+// removeOthersRights removes the rights of other users from the folder and from its entries. They may be older
+// than this process or come from a backup. Deeper entries are protected by their folders.
+// removeOthersRights does not follow or change links.
+func (d *Dir) removeOthersRights() error {
 	about, err := os.Stat(d.path)
 	if err != nil {
 		return err
 	}
-	if err := shut(d.path, about); err != nil {
+	if err := removeOthersRights(d.path, about); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(d.path)
@@ -116,7 +116,7 @@ func (d *Dir) shut() error {
 		case err != nil:
 			return err
 		case about.IsDir() || about.Mode().IsRegular():
-			if err := shut(d.Path(entry.Name()), about); err != nil {
+			if err := removeOthersRights(d.Path(entry.Name()), about); err != nil {
 				return err
 			}
 		}
@@ -126,7 +126,7 @@ func (d *Dir) shut() error {
 
 const othersRights = 0o077
 
-func shut(path string, about fs.FileInfo) error {
+func removeOthersRights(path string, about fs.FileInfo) error {
 	if about.Mode().Perm()&othersRights == 0 {
 		return nil
 	}
@@ -179,9 +179,9 @@ func (d *Dir) noteHolder() error {
 	return err
 }
 
-// holder returns the process that the lock file names, for an error. It returns "" if the file
+// holderText returns the process that the lock file names, for an error. It returns "" if the file
 // names none yet.
-func holder(lock *os.File) string {
+func holderText(lock *os.File) string {
 	buf := make([]byte, 20)
 	n, _ := lock.ReadAt(buf, 0)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))

@@ -45,14 +45,14 @@ func TestD18HangingChannel(t *testing.T) {
 		s.Outcome = &outcome
 		return s, err
 	}
-	w.serves([]string{"hangs", "answers"}, activitytest.AsyncProvider, activitytest.SyncProvider)
+	w.startWorker([]string{"hangs", "answers"}, activitytest.AsyncProvider, activitytest.SyncProvider)
 
 	ids := map[string][]string{}
 	begin := func(kind string, task mediagate.Task) {
 		for i := range tasks {
 			id := fmt.Sprintf("task_%s_%02d", kind, i)
 			ids[kind] = append(ids[kind], id)
-			w.begin(task, id, time.Hour)
+			w.startTask(task, id, time.Hour)
 		}
 	}
 	alone := func(model string) mediagate.Task {
@@ -61,7 +61,7 @@ func TestD18HangingChannel(t *testing.T) {
 		return task
 	}
 	begin("here", alone("only-here"))
-	w.awaits("the vendor hangs", func() bool { return underWay.Load() == atOnce })
+	w.await("the vendor hangs", func() bool { return underWay.Load() == atOnce })
 	begin("any", w.NewVideo())
 	begin("there", alone("only-there"))
 	begin("image", w.NewImage())
@@ -75,16 +75,16 @@ func TestD18HangingChannel(t *testing.T) {
 		return n
 	}
 	for _, kind := range []string{"any", "there"} {
-		w.awaits("all tasks go on: "+kind, func() bool { return accepted(kind) == tasks })
+		w.await("all tasks go on: "+kind, func() bool { return accepted(kind) == tasks })
 	}
 	for _, id := range ids["image"] {
-		w.awaits(id+" ends", func() bool { return w.task(id).Status == mediagate.StatusCompleted })
+		w.await(id+" ends", func() bool { return w.task(id).Status == mediagate.StatusCompleted })
 	}
 	if got := len(hangs.Submits()); got != atOnce {
 		t.Errorf("%d calls at the vendor that hangs, want %d", got, atOnce)
 	}
 	close(release)
-	w.awaits("those that waited go on", func() bool { return accepted("here") == tasks })
+	w.await("those that waited go on", func() bool { return accepted("here") == tasks })
 	if got := most.Load(); got != atOnce {
 		t.Errorf("up to %d calls at once, want %d", got, atOnce)
 	}

@@ -37,16 +37,16 @@ func TestStepAtWorkIsSeen(t *testing.T) {
 		}
 		return state
 	}
-	w.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider)
-	task := w.begin(w.NewVideo(), "task_copied", time.Hour)
-	w.awaits("the run sleeps", func() bool { return len(w.Async.Submits()) == 1 && look(task.ID) == activities.RunIdle })
+	w.startWorker([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider)
+	task := w.startTask(w.NewVideo(), "task_copied", time.Hour)
+	w.await("the run sleeps", func() bool { return len(w.Async.Submits()) == 1 && look(task.ID) == activities.RunIdle })
 	w.Async.End(task.ID, activitytest.Success())
-	w.awaits("the step beats", func() bool {
+	w.await("the step beats", func() bool {
 		steps := w.pending(task.ID)
 		return len(steps) == 1 && steps[0].GetActivityType().GetName() == "MirrorResult" && look(task.ID) == activities.RunBusy
 	})
 	close(letGo)
-	w.awaits("the run ends", func() bool { return look(task.ID) == activities.RunCompleted })
+	w.await("the run ends", func() bool { return look(task.ID) == activities.RunCompleted })
 	if got := w.task(task.ID); got.Status != mediagate.StatusCompleted || opened.Load() != 1 {
 		t.Errorf("the task is %s, its file was opened %d times", got.Status, opened.Load())
 	}

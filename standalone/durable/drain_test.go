@@ -21,7 +21,7 @@ import (
 // counted counts the calls to the server.
 type counted struct {
 	workflows.Client
-	starts, wakes, looks atomic.Int64
+	starts, wakes, describes atomic.Int64
 }
 
 func (c *counted) Start(ctx context.Context, t mediagate.Task) error {
@@ -35,7 +35,7 @@ func (c *counted) Wake(ctx context.Context, id string) (bool, error) {
 }
 
 func (c *counted) DescribeRun(ctx context.Context, id string) (activities.RunState, error) {
-	c.looks.Add(1)
+	c.describes.Add(1)
 	return c.Client.DescribeRun(ctx, id)
 }
 
@@ -104,7 +104,7 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 		_, err := env.ExecuteActivity(w.Activities.TendWakes)
 		done <- err
 	}()
-	w.awaits("every wake is tried", func() bool {
+	w.await("every wake is tried", func() bool {
 		due, err := w.Store.DueWakes(ctx, 1)
 		must(err)
 		return len(due) == 0
@@ -132,8 +132,10 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 			t.Errorf("%s runs: %v, by a new run: %v", id, runs(id), runOf(id) != run)
 		}
 	}
-	if starts, wakes, looks := engine.starts.Load(), engine.wakes.Load(), engine.looks.Load(); starts != unstarted+2*open || wakes != 3*open || looks != open {
-		t.Errorf("%d starts, %d signals and %d looks, want %d, %d and %d", starts, wakes, looks, unstarted+2*open, 3*open, open)
+	starts, wakes, describes := engine.starts.Load(), engine.wakes.Load(), engine.describes.Load()
+	if starts != unstarted+2*open || wakes != 3*open || describes != open {
+		t.Errorf("%d starts, %d signals and %d describes, want %d, %d and %d",
+			starts, wakes, describes, unstarted+2*open, 3*open, open)
 	}
 }
 

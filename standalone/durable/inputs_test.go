@@ -41,20 +41,20 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 		task.AccountID = account
 		task.Params = json.RawMessage(`{"image_urls":["https://m.example.com/` + path + `"]}`)
 		task.Plan.Inputs = []mediagate.Input{{Field: "image_urls[0]", MediaBounds: mediagate.MediaBounds{Kind: "image", MinSide: 128}}}
-		w.begin(task, id, time.Hour)
+		w.startTask(task, id, time.Hour)
 	}
-	w.serves(nil)
+	w.startWorker(nil)
 	for i := range tasks {
 		begin(fmt.Sprintf("task_%03d", i), "acc_crawling", "slow")
 	}
-	w.awaits("the account has its share", func() bool { return crawling.Load() == 4 })
+	w.await("the account has its share", func() bool { return crawling.Load() == 4 })
 	begin("task_newcomer", "acc_new", "newcomer")
-	w.ended("task_newcomer", mediagate.StatusFailed, mediagate.CodeImageProcessing)
+	w.expectEnd("task_newcomer", mediagate.StatusFailed, mediagate.CodeImageProcessing)
 	if n := crawling.Load(); n > 4 {
 		t.Errorf("%d files of the crowd are open, want its share of 4", n)
 	}
 	close(free)
 	for i := range tasks {
-		w.ended(fmt.Sprintf("task_%03d", i), mediagate.StatusFailed, mediagate.CodeImageProcessing)
+		w.expectEnd(fmt.Sprintf("task_%03d", i), mediagate.StatusFailed, mediagate.CodeImageProcessing)
 	}
 }

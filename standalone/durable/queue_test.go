@@ -18,7 +18,7 @@ import (
 // scheduled waits until a call of the task's run waits in a queue.
 func (w *world) scheduled(id string) {
 	w.t.Helper()
-	w.awaits(id+" is to be submitted", func() bool {
+	w.await(id+" is to be submitted", func() bool {
 		return slices.ContainsFunc(w.pending(id), func(p *workflow.PendingActivityInfo) bool {
 			return p.GetActivityType().GetName() == "SubmitJob" && p.GetState() == enums.PENDING_ACTIVITY_STATE_SCHEDULED
 		})
@@ -30,10 +30,10 @@ func (w *world) scheduled(id string) {
 func TestD3QueueThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.serves(nil)
-	late := w.begin(w.NewVideo(), "task_late", 4*time.Second)
+	w.startWorker(nil)
+	late := w.startTask(w.NewVideo(), "task_late", 4*time.Second)
 	for _, id := range []string{"task_ordered", "task_by_hand", "task_cancelled", "task_unsignalled"} {
-		w.begin(w.NewVideo(), id, time.Hour)
+		w.startTask(w.NewVideo(), id, time.Hour)
 		w.scheduled(id)
 	}
 	ctx := t.Context()
@@ -53,11 +53,11 @@ func TestD3QueueThatNobodyServes(t *testing.T) {
 		must(err)
 	}
 
-	w.ended("task_ordered", mediagate.StatusFailed, mediagate.CodeInternal)
-	w.ended("task_by_hand", mediagate.StatusFailed, mediagate.CodeInternal)
-	w.ended("task_cancelled", mediagate.StatusCancelled, "")
-	w.ended("task_unsignalled", mediagate.StatusCancelled, "")
-	w.ended(late.ID, mediagate.StatusFailed, mediagate.CodeGenerationTimeout)
+	w.expectEnd("task_ordered", mediagate.StatusFailed, mediagate.CodeInternal)
+	w.expectEnd("task_by_hand", mediagate.StatusFailed, mediagate.CodeInternal)
+	w.expectEnd("task_cancelled", mediagate.StatusCancelled, "")
+	w.expectEnd("task_unsignalled", mediagate.StatusCancelled, "")
+	w.expectEnd(late.ID, mediagate.StatusFailed, mediagate.CodeGenerationTimeout)
 	if got := w.task(late.ID).EndedAt; got.Before(late.DeadlineAt) {
 		t.Errorf("failed %v before the deadline", late.DeadlineAt.Sub(got))
 	}
@@ -86,14 +86,16 @@ func TestD3FullQueue(t *testing.T) {
 		<-ctx.Done()
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
 	}
-	w.serves(nil, "sync") // starts before the tasks: on a busy machine, starting them all takes longer than one deadline
+	// The worker starts before the tasks: on a busy machine, starting them all takes longer than one
+	// deadline.
+	w.startWorker(nil, "sync")
 	ids, deadline := make([]string, tasks), time.Now().Add(15*time.Second)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("task_%03d", i)
-		w.begin(w.NewImage(), ids[i], max(time.Until(deadline), time.Second))
+		w.startTask(w.NewImage(), ids[i], max(time.Until(deadline), time.Second))
 	}
 	for _, id := range ids {
-		w.ended(id, mediagate.StatusFailed, "")
+		w.expectEnd(id, mediagate.StatusFailed, "")
 	}
 	if len(late) > 0 {
 		t.Errorf("calls that were made after their deadline: %v", late)

@@ -67,7 +67,7 @@ var recordings = map[string]func(*recording) (workflow string){
 		r.start(r.video())
 		r.accepted()
 		r.Async.End(r.id, activitytest.Success())
-		r.awaits("the copy begins", func() bool { return len(copying) > 0 })
+		r.await("the copy begins", func() bool { return len(copying) > 0 })
 		r.cancel(r.id)
 		return r.completed(r.id)
 	},
@@ -115,11 +115,11 @@ var recordings = map[string]func(*recording) (workflow string){
 			return len(steps) == 1 && steps[0].GetLastHeartbeatTime() != nil
 		}
 		r.start(r.video())
-		r.awaits("the channel is tended", func() bool { return beats() })
+		r.await("the channel is tended", func() bool { return beats() })
 		r.stop()
-		r.awaits("the activity is handed over", func() bool { return !beats() })
-		r.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
-		r.awaits("the next worker tends the channel", beats)
+		r.await("the activity is handed over", func() bool { return !beats() })
+		r.startWorker([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
+		r.await("the next worker tends the channel", beats)
 		return id
 	},
 }
@@ -135,7 +135,7 @@ type recording struct {
 func record(t *testing.T, name string) {
 	t.Helper()
 	r := &recording{world: setup(t), id: "task_" + name}
-	r.stop = r.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
+	r.stop = r.startWorker([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
 	text, err := protojson.Marshal(&historypb.History{Events: r.events(recordings[name](r))})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func (r *recording) start(t mediagate.Task) {
 // accepted waits until the vendor has the job and the run sleeps.
 func (r *recording) accepted() {
 	r.t.Helper()
-	r.awaits("the vendor has the job", func() bool {
+	r.await("the vendor has the job", func() bool {
 		return len(r.Async.Submits()) == 1 && r.latest(r.id, enumspb.EVENT_TYPE_TIMER_STARTED)
 	})
 }
@@ -208,7 +208,7 @@ func (r *recording) accepted() {
 // parked waits until the task is parked and the run sleeps.
 func (r *recording) parked() {
 	r.t.Helper()
-	r.awaits("the task is parked", func() bool {
+	r.await("the task is parked", func() bool {
 		return r.task(r.id).Wait.Reason != "" && r.latest(r.id, enumspb.EVENT_TYPE_TIMER_STARTED)
 	})
 }

@@ -105,15 +105,15 @@ func TestD5TheRunWaitsForTheStepUnderWay(t *testing.T) {
 			<-answers
 			return w.Async.Accept(job)
 		}
-		w.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider)
-		task := w.begin(w.NewVideo(), "task_submitting", time.Hour)
-		w.awaits("the submit is under way", func() bool { return len(w.Async.Submits()) == 1 })
+		w.startWorker([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider)
+		task := w.startTask(w.NewVideo(), "task_submitting", time.Hour)
+		w.await("the submit is under way", func() bool { return len(w.Async.Submits()) == 1 })
 		w.cancel(task.ID)
-		w.awaits("the submit is to stop", func() bool {
+		w.await("the submit is to stop", func() bool {
 			return w.latest(task.ID, enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED)
 		})
 		close(answers)
-		w.ended(task.ID, mediagate.StatusCancelled, "")
+		w.expectEnd(task.ID, mediagate.StatusCancelled, "")
 		expectSteps(t, w.events(task.ID), "schedule SubmitJob, stop SubmitJob, end SubmitJob, "+
 			"schedule CancelJob, end CancelJob, schedule Settle, end Settle")
 	})

@@ -24,7 +24,7 @@ func TestRetentionStaysPaused(t *testing.T) {
 		t.Fatal(err)
 	}
 	// An update that has read the schedule before the pause would undo the pause.
-	w.awaits("it is paused", func() bool {
+	w.await("it is paused", func() bool {
 		about, err := schedule.Describe(t.Context())
 		if err == nil && about.Info.LastUpdateAt.Unix() > 0 {
 			t.Fatalf("it was updated at %s, though nothing differs", about.Info.LastUpdateAt)
@@ -55,5 +55,5 @@ func TestRetentionStaysPaused(t *testing.T) {
 	if err := w.engine.EnsureRetention(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.awaits("the build's own times", func() bool { return every() == time.Hour })
+	w.await("the build's own times", func() bool { return every() == time.Hour })
 }

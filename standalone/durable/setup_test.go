@@ -66,9 +66,9 @@ func setup(t *testing.T) *world {
 	return w
 }
 
-// serves runs a worker for the calls of these providers and for all other queues, until it is
+// startWorker runs a worker for the calls of these providers and for all other queues, until it is
 // stopped or the test ends.
-func (w *world) serves(channels []string, providers ...string) (stop func()) {
+func (w *world) startWorker(channels []string, providers ...string) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
@@ -106,8 +106,8 @@ func (w *world) pending(id string) []*workflow.PendingActivityInfo {
 	return d.GetPendingActivities()
 }
 
-// begin stores a task and starts its workflow.
-func (w *world) begin(t mediagate.Task, id string, timeout time.Duration) mediagate.Task {
+// startTask stores a task and starts its workflow.
+func (w *world) startTask(t mediagate.Task, id string, timeout time.Duration) mediagate.Task {
 	w.t.Helper()
 	t.ID = id
 	t.Webhook = mediagate.Webhook{}
@@ -128,8 +128,8 @@ func (w *world) task(id string) mediagate.Task {
 	return t
 }
 
-// awaits waits until the condition holds.
-func (w *world) awaits(what string, holds func() bool) {
+// await waits until the condition holds.
+func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
 	for give := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(give) {
@@ -138,11 +138,11 @@ func (w *world) awaits(what string, holds func() bool) {
 	}
 }
 
-// ended waits for the end of the task's run and checks that the task has ended once, in this
+// expectEnd waits for the end of the task's run and checks that the task has ended once, in this
 // way.
-func (w *world) ended(id string, status mediagate.Status, code mediagate.FailureCode) {
+func (w *world) expectEnd(id string, status mediagate.Status, code mediagate.FailureCode) {
 	w.t.Helper()
-	w.awaits(fmt.Sprintf("%s ends", id), func() bool { return w.task(id).Status.Terminal() })
+	w.await(fmt.Sprintf("%s ends", id), func() bool { return w.task(id).Status.Terminal() })
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	if err := w.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {

@@ -58,7 +58,7 @@ func (b *bench) wedge(name string, broken any, start func() error, stuck func() 
 
 // deploy runs the real worker until the test ends.
 func (b *bench) deploy() {
-	b.serves([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
+	b.startWorker([]string{activitytest.AsyncChannel}, activitytest.AsyncProvider, activitytest.SyncProvider)
 }
 
 func (b *bench) ok(err error) {
@@ -221,7 +221,7 @@ func TestD2LostSignalIsMadeGood(t *testing.T) {
 	b.Store.Add(b.task)
 	b.deploy()
 	b.ok(b.engine.Start(t.Context(), b.task))
-	b.awaits("the run sleeps", func() bool { return len(b.Async.Submits()) == 1 && len(b.pending(b.task.ID)) == 0 })
+	b.await("the run sleeps", func() bool { return len(b.Async.Submits()) == 1 && len(b.pending(b.task.ID)) == 0 })
 	b.change(b.task.ID, task.VendorEnded{N: 1, Outcome: activitytest.Success()})
 	b.eventually("the task ends and is called back", b.isEnded)
 }

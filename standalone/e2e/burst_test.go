@@ -14,7 +14,7 @@ func TestKillWhileStartsWait(t *testing.T) {
 	w.temporal.awaitStopped(t, readyLimit)
 	cancelled := w.submitMany(30, job{model: alpha, noHook: true})[29]
 	w.cancel(cancelled)
-	cancelled.want, cancelled.minJobs, cancelled.maxJobs = "cancelled", 0, 0
+	cancelled.wantStatus, cancelled.minJobs, cancelled.maxJobs = "cancelled", 0, 0
 	w.apis[0].kill()
 	w.temporal.signal(syscall.SIGCONT)
 	w.apis[0].start(t)

@@ -7,9 +7,9 @@ import (
 	"github.com/mediagate/mediagate/sandbox"
 )
 
-// seldom returns channels that poll a job only in its first seconds, while the budget has room,
+// rarelyPollingChannels returns channels that poll a job only in its first seconds, while the budget has room,
 // and then after more than the test's patience.
-func seldom(providers ...string) (channels []map[string]any) {
+func rarelyPollingChannels(providers ...string) (channels []map[string]any) {
 	for _, c := range sandbox.Channels("") {
 		for _, provider := range providers {
 			if c.Provider == provider {
@@ -27,7 +27,9 @@ func seldom(providers ...string) (channels []map[string]any) {
 // its challenge, and that a flood of callbacks causes at most one poll a second.
 func TestCallbacksOfVendors(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{shape: production, workersOff: true, channels: seldom("kling", "vidu", "minimax")})
+	w := newWorld(t, options{
+		shape: production, workersOff: true, channels: rarelyPollingChannels("kling", "vidu", "minimax"),
+	})
 	w.settings["public_url"] = w.apiURLs[0]
 	w.writeSettings(w.settings)
 	w.workers[0].start(t)

@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// chain is one user of a world that several users share.
-type chain struct {
+// user is one of the users that share a world.
+type user struct {
 	*world
-	ends map[string]object // its tasks at their ends, once settled
+	ends map[string]object // its tasks at their ends, set by checkSettled
 }
 
 // user opens an account for the test.
-func (w *world) user(t *testing.T) *chain {
+func (w *world) user(t *testing.T) *user {
 	t.Helper()
 	own := *w
 	own.t, own.tasks, own.uploads = t, nil, nil
 	own.hooks = newReceiver(t)
-	own.hooks.know(w.contract)
+	own.hooks.setContract(w.contract)
 	own.openAccount()
-	return &chain{world: &own}
+	return &user{world: &own}
 }
 
 // step is a user's next request.
@@ -38,7 +38,7 @@ const (
 	artgen = "/artgen/generations"
 )
 
-func (c *chain) call(method, path string, body any) answer {
+func (c *user) call(method, path string, body any) answer {
 	c.t.Helper()
 	a, err := request{method: method, url: c.apiURLs[0] + "/v1" + path, key: c.key, body: body}.do(c.t.Context())
 	if err != nil {
@@ -47,8 +47,8 @@ func (c *chain) call(method, path string, body any) answer {
 	return a
 }
 
-// order submits the step.
-func (c *chain) order(s step) *task {
+// submitStep submits the step.
+func (c *user) submitStep(s step) *task {
 	c.t.Helper()
 	t := &task{model: s.path, hook: true, files: s.files, objects: s.objects, price: s.price}
 	body := map[string]any{"webhook": c.hooks.url, "metadata": map[string]any{"reference": "ref" + randomText(12)}}
@@ -61,22 +61,22 @@ func (c *chain) order(s step) *task {
 	return t
 }
 
-// done waits for the task's end.
-func (c *chain) done(t *task) object {
+// awaitCompleted waits for the task's end.
+func (c *user) awaitCompleted(t *task) object {
 	c.t.Helper()
 	return c.await(t, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
 }
 
 // run submits the step and waits for its task's end.
-func (c *chain) run(s step) *task {
+func (c *user) run(s step) *task {
 	c.t.Helper()
-	t := c.order(s)
-	c.done(t)
+	t := c.submitStep(s)
+	c.awaitCompleted(t)
 	return t
 }
 
-// settled waits until all tasks of the user have ended, and makes the checks of verify.
-func (c *chain) settled() {
+// checkSettled waits until all tasks of the user have ended, and makes the checks of verify.
+func (c *user) checkSettled() {
 	c.t.Helper()
 	c.ends = c.awaitEnds(recoverTime)
 	c.checkEnds(c.ends)

@@ -19,15 +19,15 @@ import (
 
 // The chains during which the process dies.
 const (
-	dyingStems    = "an archive of stems"
-	dyingPictures = "pictures that are cut"
-	dyingInpaint  = "pictures that wait"       // up to the wait for modal parameters
-	dyingModal    = "modal parameters"         // from the modal call to the end
-	dyingPatience = "pictures nobody waits on" // expiry without modal parameters
+	crashStems    = "an archive of stems"
+	crashPictures = "pictures that are cut"
+	crashInpaint  = "pictures that wait"       // up to the wait for modal parameters
+	crashModal    = "modal parameters"         // from the modal call to the end
+	crashExpiry   = "pictures nobody waits on" // expiry without modal parameters
 )
 
-// dyingAt returns the failpoints that each chain passes, in order.
-func dyingAt() map[string][]string {
+// crashPoints returns the failpoints that each chain passes, in order.
+func crashPoints() map[string][]string {
 	begins := []string{failpoint.SubmitCommitted, failpoint.IntentStored, failpoint.VendorAccepted, failpoint.VendorIDStored}
 	ends := []string{
 		failpoint.PollTerminal, failpoint.OutcomeStored, failpoint.MirrorHalf, failpoint.Mirrored,
@@ -36,10 +36,10 @@ func dyingAt() map[string][]string {
 	whole := slices.Concat(begins, ends)
 	settles := []string{failpoint.SettleBeforeCommit, failpoint.SettleCommitted, failpoint.WebhookBeforeSend, failpoint.WebhookSent}
 	return map[string][]string{
-		dyingStems: whole, dyingPictures: whole,
-		dyingInpaint:  append(slices.Clone(begins), failpoint.ModalBegun), // this chain stops before its end
-		dyingModal:    slices.Concat([]string{failpoint.ModalCommitted}, begins[1:], ends),
-		dyingPatience: append([]string{failpoint.ModalExpired}, settles...),
+		crashStems: whole, crashPictures: whole,
+		crashInpaint: append(slices.Clone(begins), failpoint.ModalBegun), // this chain stops before its end
+		crashModal:   slices.Concat([]string{failpoint.ModalCommitted}, begins[1:], ends),
+		crashExpiry:  append([]string{failpoint.ModalExpired}, settles...),
 	}
 }
 
@@ -49,13 +49,13 @@ func dyingAt() map[string][]string {
 func TestCrashChains(t *testing.T) {
 	t.Parallel()
 	worlds := map[string]map[string][]string{
-		"waiting": {dyingInpaint: {failpoint.ModalBegun}, dyingModal: {failpoint.ModalCommitted}},
-		"expiry":  {dyingPatience: {failpoint.ModalExpired}},
-		"mirror":  {dyingStems: {failpoint.MirrorHalf}, dyingPictures: {failpoint.MirrorHalf}},
+		"waiting": {crashInpaint: {failpoint.ModalBegun}, crashModal: {failpoint.ModalCommitted}},
+		"expiry":  {crashExpiry: {failpoint.ModalExpired}},
+		"mirror":  {crashStems: {failpoint.MirrorHalf}, crashPictures: {failpoint.MirrorHalf}},
 	}
 	if suite.verify {
 		worlds = map[string]map[string][]string{}
-		for chain, points := range dyingAt() {
+		for chain, points := range crashPoints() {
 			for half := range slices.Chunk(points, 4) {
 				worlds[chain+" from "+half[0]] = map[string][]string{chain: half}
 			}
@@ -65,42 +65,42 @@ func TestCrashChains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			settings := map[string]any{}
-			if _, ok := chains[dyingPatience]; ok {
+			if _, ok := chains[crashExpiry]; ok {
 				settings["art_modal_timeout"] = "5s"
 			}
 			w := newWorld(t, options{shape: standalone, settings: settings})
-			d := &dying{chain: w.user(t)}
+			d := &crashingUser{user: w.user(t)}
 			for chain, points := range chains {
 				for _, point := range points {
-					d.die(chain, point)
+					d.runWithCrash(chain, point)
 				}
 			}
-			d.settled()
+			d.checkSettled()
 			d.checkBucket(d.ends)
 			d.checkWorkflows()
 		})
 	}
 }
 
-// dying is a user whose gateway dies, with the tasks from which the chains begin.
-type dying struct {
-	*chain
+// crashingUser is a user whose gateway dies, with the tasks from which the chains begin.
+type crashingUser struct {
+	*user
 	song, picture *task
 }
 
 // step returns the chain's request, its provider, and a check of the result.
-func (d *dying) step(chain string) (s step, provider string, check func(*task)) {
+func (d *crashingUser) step(chain string) (s step, provider string, check func(*task)) {
 	d.t.Helper()
 	grid := func(t *task) { d.checkGrid(t, pictureWidth, pictureHeight) }
 	switch chain {
-	case dyingStems:
+	case crashStems:
 		if d.song == nil {
 			d.song = d.run(songStep)
 		}
 		of := d.clips(d.song, 2)[0].AudioID
 		s := after(d.song, 1, step{path: songs + "/stemsAll", price: "0.25"})
 		return s, "acedata", func(t *task) { d.checkStems(t, of, fourTracks(songSeconds)) }
-	case dyingPictures:
+	case crashPictures:
 		return imagine(), "midjourney", grid
 	default:
 		if d.picture == nil {
@@ -110,46 +110,46 @@ func (d *dying) step(chain string) (s step, provider string, check func(*task)) 
 	}
 }
 
-// die runs a chain while the process dies at the point.
-func (d *dying) die(chain, point string) {
+// runWithCrash runs a chain while the process dies at the point.
+func (d *crashingUser) runWithCrash(chain, point string) {
 	d.t.Helper()
 	s, provider, check := d.step(chain)
 	d.t.Logf("%s, %s", chain, point)
 	before := d.vendorHas(provider)
 	var t *task
-	if chain == dyingModal {
-		t = d.order(s)
+	if chain == crashModal {
+		t = d.submitStep(s)
 		d.awaitModal(t)
 		modal := map[string]any{"task_id": t.id, "prompt": "a straw hat", "mask_url": d.mask()}
-		if told := d.strike(point, artgen+"/modal", modal); told != t.id {
-			d.t.Errorf("the modal call names %s, want %s", told, t.id)
+		if modalID := d.submitThroughCrash(point, artgen+"/modal", modal); modalID != t.id {
+			d.t.Errorf("the modal call names %s, want %s", modalID, t.id)
 		}
 	} else {
 		t = &task{model: s.path, hook: true, files: s.files, objects: s.objects, price: s.price}
 		d.tasks = append(d.tasks, t)
 		s.body = maps.Clone(s.body)
 		s.body["webhook"] = d.hooks.url
-		t.id = d.strike(point, s.path, s.body)
+		t.id = d.submitThroughCrash(point, s.path, s.body)
 	}
 	switch {
-	case chain == dyingPatience:
+	case chain == crashExpiry:
 		d.expires(t)
-	case chain != dyingModal && point == failpoint.IntentStored:
+	case chain != crashModal && point == failpoint.IntentStored:
 		// The vendor cannot look the job up. An operator has the submit repeated.
 		d.decide(t, "retry")
-	case chain != dyingModal && point == failpoint.VendorAccepted:
-		t.want, t.code = "failed", "provider_submission_unknown"
+	case chain != crashModal && point == failpoint.VendorAccepted:
+		t.wantStatus, t.wantCode = "failed", "provider_submission_unknown"
 		d.decide(t, "fail")
 		d.await(t, recoverTime, "is ended", func(o object) bool { return o.Status == "failed" })
 	}
-	if t.want == "" && chain == dyingInpaint {
+	if t.wantStatus == "" && chain == crashInpaint {
 		d.awaitModal(t)
 		if _, err := taskID(d.call(http.MethodPost, artgen+"/modal", map[string]any{"task_id": t.id, "mask_url": d.mask()})); err != nil {
 			d.t.Errorf("modal: %v", err)
 		}
 	}
-	if t.want == "" {
-		d.done(t)
+	if t.wantStatus == "" {
+		d.awaitCompleted(t)
 		check(t)
 	}
 	eventually(d.t, recoverTime, "the webhook is delivered", func() error { // before the next chain arms its failpoint
@@ -164,9 +164,10 @@ func (d *dying) die(chain, point string) {
 	}
 }
 
-// strike sends the request to a process that dies at the point and is started again. If the
-// request gets no answer, strike repeats it. It returns the id of the acknowledged task.
-func (d *dying) strike(point, path string, body map[string]any) string {
+// submitThroughCrash sends the request to a process that dies at the point and is started again. If the
+// request gets no answer, submitThroughCrash repeats it. It returns the id of the acknowledged
+// task.
+func (d *crashingUser) submitThroughCrash(point, path string, body map[string]any) string {
 	d.t.Helper()
 	victim := d.workers[0]
 	if code, _ := victim.terminate(d.t, 40*time.Second); code != 0 {

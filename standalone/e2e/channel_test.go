@@ -68,8 +68,8 @@ func (w *world) outage(key, mode string) {
 	}
 }
 
-// attempted returns the channels of a task's attempts, in order.
-func (w *world) attempted(t *task) []string {
+// attemptChannels returns the channels of a task's attempts, in order.
+func (w *world) attemptChannels(t *task) []string {
 	w.t.Helper()
 	names, err := w.column("SELECT channel FROM attempts WHERE task_id = $1 ORDER BY n", t.id)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestChannelOutage(t *testing.T) {
 		w.await(task, time.Minute, "completes elsewhere", func(o object) bool { return o.Status == "completed" })
 		return task
 	}
-	if got := w.attempted(elsewhere()); len(got) != 1 || got[0] != "kling-b" {
+	if got := w.attemptChannels(elsewhere()); len(got) != 1 || got[0] != "kling-b" {
 		t.Errorf("attempts of a task submitted while the channel is out: %v", got)
 	}
 	w.workers[0].kill()
@@ -110,7 +110,7 @@ func TestChannelOutage(t *testing.T) {
 	w.awaitChannel("kling-a", "up", time.Minute)
 	back := w.submit(job{model: alpha})
 	w.awaitProcessing(back)
-	if got := w.attempted(back); len(got) != 1 || got[0] != "kling-a" {
+	if got := w.attemptChannels(back); len(got) != 1 || got[0] != "kling-a" {
 		t.Errorf("attempts of a task submitted after the outage: %v", got)
 	}
 	w.verify(recoverTime)
@@ -134,14 +134,14 @@ func TestChannelDisabled(t *testing.T) {
 	time.Sleep(time.Second)
 	waiting := w.submit(job{model: alpha})
 	w.awaitParked(waiting, "provider_unavailable")
-	if got := w.attempted(waiting); len(got) != 0 {
+	if got := w.attemptChannels(waiting); len(got) != 0 {
 		t.Errorf("attempts with all channels out: %v", got)
 	}
 	w.await(under, time.Minute, "completes on the channel that is out", func(o object) bool { return o.Status == "completed" })
 	w.command("channels", "enable", "kling-a")
 	w.await(waiting, 20*time.Second, "goes on", func(o object) bool { return o.Status != "pending" })
 	for task, want := range map[*task]string{under: "kling-a", other: "kling-b", waiting: "kling-a"} {
-		if got := w.attempted(task); len(got) != 1 || got[0] != want {
+		if got := w.attemptChannels(task); len(got) != 1 || got[0] != want {
 			t.Errorf("attempts of %s: %v, want one with %s", task.id, got, want)
 		}
 	}
@@ -168,10 +168,10 @@ func TestRetiredModel(t *testing.T) {
 	fails := func(calls int) {
 		t.Helper()
 		task := w.submit(job{model: alpha})
-		task.want, task.code, task.minJobs, task.maxJobs = "failed", "model_retired", 0, 0
+		task.wantStatus, task.wantCode, task.minJobs, task.maxJobs = "failed", "model_retired", 0, 0
 		w.await(task, 30*time.Second, "fails", func(o object) bool { return o.Status == "failed" })
 		w.checkLedger(task, "void", "hold")
-		if got := len(w.attempted(task)); got != calls {
+		if got := len(w.attemptChannels(task)); got != calls {
 			t.Errorf("%d attempts, want %d", got, calls)
 		}
 	}
@@ -187,7 +187,7 @@ func TestRetiredModel(t *testing.T) {
 	fails(1)
 	next := w.submit(job{model: zeta})
 	w.await(next, 30*time.Second, "completes by its next route", func(o object) bool { return o.Status == "completed" })
-	if got := len(w.attempted(next)); got != 2 {
+	if got := len(w.attemptChannels(next)); got != 2 {
 		t.Errorf("%d attempts, want 2", got)
 	}
 	w.verify(recoverTime)

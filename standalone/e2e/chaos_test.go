@@ -84,22 +84,22 @@ type chaos struct {
 	*world
 	short  bool
 	random *rand.Rand
-	users  []*chain
+	users  []*user
 	faults []fault
-	masks  map[*chain]string
+	masks  map[*user]string
 	group  sync.WaitGroup // clients that work on with their tasks
 
 	gate   sync.RWMutex // read-locked by each client's call, locked during a lapse
 	lapses []span       // of the database
 
-	mu      sync.Mutex
-	asked   []asked
-	decided map[string]bool // tasks that the operator has made fail
+	mu           sync.Mutex
+	acknowledged []acknowledged
+	decided      map[string]bool // tasks that the operator has made fail
 }
 
-// asked is an acknowledged submit, which the test repeats later.
-type asked struct {
-	user *chain
+// acknowledged is an acknowledged submit, which the test repeats later.
+type acknowledged struct {
+	user *user
 	task *task
 	path string
 	body map[string]any
@@ -143,11 +143,12 @@ func newChaos(t *testing.T, seed uint64, short bool) *chaos {
 		},
 	})
 	c := &chaos{
-		world: w, short: short, random: rand.New(rand.NewPCG(seed, seed)), masks: map[*chain]string{}, decided: map[string]bool{},
+		world: w, short: short, random: rand.New(rand.NewPCG(seed, seed)), masks: map[*user]string{},
+		decided: map[string]bool{},
 	}
 	for _, fails := range []int{0, 2, 0, 1000} { // number of deliveries that fail first, for each account
 		u := w.user(t)
-		u.hooks.first = fails
+		u.hooks.failFirst = fails
 		c.users = append(c.users, u)
 		c.masks[u] = u.mask()
 	}
@@ -221,7 +222,7 @@ func (c *chaos) play() {
 		c.submitAll(orders[:batch/2])
 		var rest sync.WaitGroup
 		c.t.Logf("%5.1fs: %s", time.Since(began).Seconds(), f)
-		heal := c.strike(f)
+		heal := c.startFault(f)
 		rest.Go(func() { c.submitAll(orders[batch/2:]) })
 		for until := time.Now().Add(f.holds); time.Now().Before(until); {
 			time.Sleep(min(time.Until(until), 500*time.Millisecond)) // the fault must last this long
@@ -252,8 +253,8 @@ func (c *chaos) services() map[string]*service {
 	return all
 }
 
-// strike starts a fault. heal ends it.
-func (c *chaos) strike(f fault) (heal func()) {
+// startFault starts a fault. heal ends it.
+func (c *chaos) startFault(f fault) (heal func()) {
 	c.t.Helper()
 	s := c.services()[f.who]
 	switch {
@@ -274,8 +275,8 @@ func (c *chaos) strike(f fault) (heal func()) {
 		s.signal(syscall.SIGSTOP)
 		return func() { s.signal(syscall.SIGCONT) }
 	default:
-		c.mood(f.who, f.what)
-		return func() { c.mood(f.who, "off") }
+		c.setOutage(f.who, f.what)
+		return func() { c.setOutage(f.who, "off") }
 	}
 }
 
@@ -293,8 +294,8 @@ func (c *chaos) lapse() (heal func()) {
 	}
 }
 
-// mood sets the outage mode of a vendor.
-func (c *chaos) mood(provider, mode string) {
+// setOutage sets the outage mode of a vendor.
+func (c *chaos) setOutage(provider, mode string) {
 	c.t.Helper()
 	a, err := request{
 		method: http.MethodPost, url: c.sandbox + "/_sandbox/outage", body: map[string]string{"provider": provider, "mode": mode},
@@ -320,11 +321,11 @@ func (c *chaos) revive(down string) {
 
 // order is a client's request and its further steps.
 type order struct {
-	asked
+	acknowledged
 	api    int
 	again  bool // also sent to the other API process at the same time
 	cancel bool
-	then   func(*chaos, asked) // next step of the client after the acknowledgement
+	then   func(*chaos, acknowledged) // next step of the client after the acknowledgement
 }
 
 // chaosKinds are the kinds of orders. Each sets the expected end of its task. "either" means
@@ -334,46 +335,54 @@ var chaosKinds = []struct {
 	make  func(*chaos, *order)
 	often int
 }{
-	{"video", func(c *chaos, o *order) { c.film(o, alpha, fmt.Sprintf("duration=%ds", c.random.IntN(7))) }, 6},
-	{"video whose answer is lost", func(c *chaos, o *order) { c.film(o, alpha, "fail=timeout, at=submit, duration=2s") }, 2},
-	{"video with trouble in polls", func(c *chaos, o *order) { c.film(o, alpha, "fail=internal, at=poll, times=2, duration=1s") }, 1},
-	{"video with trouble in downloads", func(c *chaos, o *order) { c.film(o, alpha, "fail=internal, at=download, times=2, duration=1s") }, 1},
-	{"large video", func(c *chaos, o *order) { c.film(o, alpha, "result_bytes=20000000, duration=1s, download=3s") }, 1},
+	{"video", func(c *chaos, o *order) { c.makeMediaOrder(o, alpha, fmt.Sprintf("duration=%ds", c.random.IntN(7))) }, 6},
+	{"video whose answer is lost", func(c *chaos, o *order) {
+		c.makeMediaOrder(o, alpha, "fail=timeout, at=submit, duration=2s")
+	}, 2},
+	{"video with trouble in polls", func(c *chaos, o *order) {
+		c.makeMediaOrder(o, alpha, "fail=internal, at=poll, times=2, duration=1s")
+	}, 1},
+	{"video with trouble in downloads", func(c *chaos, o *order) {
+		c.makeMediaOrder(o, alpha, "fail=internal, at=download, times=2, duration=1s")
+	}, 1},
+	{"large video", func(c *chaos, o *order) {
+		c.makeMediaOrder(o, alpha, "result_bytes=20000000, duration=1s, download=3s")
+	}, 1},
 	{"refused video", func(c *chaos, o *order) {
-		c.film(o, alpha, "fail=moderation, duration=1s")
-		o.task.want, o.task.code = "failed", "content_policy_violation"
+		c.makeMediaOrder(o, alpha, "fail=moderation, duration=1s")
+		o.task.wantStatus, o.task.wantCode = "failed", "content_policy_violation"
 	}, 1},
 	{"cancelled video", func(c *chaos, o *order) {
-		c.film(o, alpha, fmt.Sprintf("duration=%ds", c.random.IntN(12)))
+		c.makeMediaOrder(o, alpha, fmt.Sprintf("duration=%ds", c.random.IntN(12)))
 		o.cancel = true
 	}, 2},
-	{"video of a picture", func(c *chaos, o *order) { c.film(o, beta, "duration=2s") }, 2},
-	{"video of minimax", func(c *chaos, o *order) { c.film(o, delta, "duration=2s") }, 1},
-	{"video of dashscope", func(c *chaos, o *order) { c.film(o, gamma, "duration=3s") }, 1},
-	{"image", func(c *chaos, o *order) { c.film(o, theta, "duration=300ms") }, 3},
-	{"image with its bytes", func(c *chaos, o *order) { c.film(o, zeta, "duration=200ms") }, 2},
+	{"video of a picture", func(c *chaos, o *order) { c.makeMediaOrder(o, beta, "duration=2s") }, 2},
+	{"video of minimax", func(c *chaos, o *order) { c.makeMediaOrder(o, delta, "duration=2s") }, 1},
+	{"video of dashscope", func(c *chaos, o *order) { c.makeMediaOrder(o, gamma, "duration=3s") }, 1},
+	{"image", func(c *chaos, o *order) { c.makeMediaOrder(o, theta, "duration=300ms") }, 3},
+	{"image with its bytes", func(c *chaos, o *order) { c.makeMediaOrder(o, zeta, "duration=200ms") }, 2},
 	{"cancelled image", func(c *chaos, o *order) {
-		c.film(o, theta, "duration=2s")
+		c.makeMediaOrder(o, theta, "duration=2s")
 		o.cancel = true
 	}, 1},
 	{"image and a video of it", func(c *chaos, o *order) {
-		c.film(o, theta, "duration=2s")
-		o.then = func(c *chaos, a asked) { c.filmOf(a) }
+		c.makeMediaOrder(o, theta, "duration=2s")
+		o.then = func(c *chaos, a acknowledged) { c.filmOf(a) }
 	}, 2},
 	{"cancelled image and a video of it", func(c *chaos, o *order) {
-		c.film(o, theta, "duration=5s")
-		o.then = func(c *chaos, a asked) {
+		c.makeMediaOrder(o, theta, "duration=5s")
+		o.then = func(c *chaos, a acknowledged) {
 			c.filmOf(a)
-			c.callOff(a)
+			c.cancelTask(a)
 		}
 	}, 1},
-	{"song", func(c *chaos, o *order) { c.words(o, songStep, "prompt") }, 2},
-	{"song of music-b", func(c *chaos, o *order) { c.words(o, flowStep, "sound_prompt") }, 1},
-	{"pictures", func(c *chaos, o *order) { c.words(o, imagine(), "prompt") }, 1},
+	{"song", func(c *chaos, o *order) { c.makeTextOrder(o, songStep, "prompt") }, 2},
+	{"song of music-b", func(c *chaos, o *order) { c.makeTextOrder(o, flowStep, "sound_prompt") }, 1},
+	{"pictures", func(c *chaos, o *order) { c.makeTextOrder(o, imagine(), "prompt") }, 1},
 	{"a part painted anew", func(c *chaos, o *order) {
-		c.words(o, imagine(), "prompt")
+		c.makeTextOrder(o, imagine(), "prompt")
 		given := c.random.IntN(3) > 0
-		o.then = func(c *chaos, a asked) { c.repaint(a, given) }
+		o.then = func(c *chaos, a acknowledged) { c.repaint(a, given) }
 	}, 1},
 }
 
@@ -400,20 +409,23 @@ func (c *chaos) order(n, i int) order {
 	return o
 }
 
-// film makes o an order of a video or an image.
-func (c *chaos) film(o *order, model, directive string) {
+// makeMediaOrder makes o an order of a video or an image.
+func (c *chaos) makeMediaOrder(o *order, model, directive string) {
 	r, t := o.user.request(job{model: model, directive: directive})
 	if model != alpha {
-		t.want, t.minJobs = "either", 0
+		t.wantStatus, t.minJobs = "either", 0
 	}
 	o.task, o.path = t, strings.TrimPrefix(r.url, c.apiURLs[0]+"/v1")
 	o.body, _ = r.body.(map[string]any)
 }
 
-// words makes o an order of music or art, with the reference in field.
-func (c *chaos) words(o *order, s step, field string) {
+// makeTextOrder makes o an order of music or art, with the reference in field.
+func (c *chaos) makeTextOrder(o *order, s step, field string) {
 	ref := "ref" + randomText(20)
-	o.task = &task{ref: ref, model: s.path, hook: true, want: "either", maxJobs: 1, files: s.files, objects: s.objects, price: s.price}
+	o.task = &task{
+		ref: ref, model: s.path, hook: true, wantStatus: "either", maxJobs: 1,
+		files: s.files, objects: s.objects, price: s.price,
+	}
 	o.path, o.body = s.path, maps.Clone(s.body)
 	o.body["webhook"], o.body["metadata"] = o.user.hooks.url, map[string]any{"reference": ref}
 	o.body[field] = fmt.Sprint(o.body[field], " ", ref)
@@ -436,7 +448,7 @@ func (c *chaos) submitOne(o order) {
 	for i := range ids {
 		if i == 0 || o.again {
 			both.Go(func() {
-				a := c.say(o.user, o.api+i, http.MethodPost, o.path, o.body, o.key)
+				a := c.callUntilAnswered(o.user, o.api+i, http.MethodPost, o.path, o.body, o.key)
 				var err error
 				if ids[i], err = taskID(a); err != nil {
 					c.t.Errorf("%s: %v", o.path, err)
@@ -451,19 +463,19 @@ func (c *chaos) submitOne(o order) {
 	o.task.id = ids[0]
 	c.mu.Lock()
 	o.user.tasks = append(o.user.tasks, o.task)
-	c.asked = append(c.asked, o.asked)
+	c.acknowledged = append(c.acknowledged, o.acknowledged)
 	c.mu.Unlock()
 	if o.cancel {
-		c.group.Go(func() { c.callOff(o.asked) })
+		c.group.Go(func() { c.cancelTask(o.acknowledged) })
 	}
 	if o.then != nil {
-		c.group.Go(func() { o.then(c, o.asked) })
+		c.group.Go(func() { o.then(c, o.acknowledged) })
 	}
 }
 
-// say makes a call until it is answered. It repeats calls that get no answer, or the answer that
+// callUntilAnswered makes a call until it is answered. It repeats calls that get no answer, or the answer that
 // the service is unavailable.
-func (c *chaos) say(u *chain, api int, method, path string, body any, key string) (a answer) {
+func (c *chaos) callUntilAnswered(u *user, api int, method, path string, body any, key string) (a answer) {
 	err := until(c.t.Context(), quietPatience, func() (err error) {
 		r := request{method: method, url: c.apiURLs[api%len(c.apiURLs)] + "/v1" + path, key: u.key, body: body}
 		if key != "" {
@@ -484,23 +496,24 @@ func (c *chaos) say(u *chain, api int, method, path string, body any, key string
 	return a
 }
 
-// look reads a task.
-func (c *chaos) look(u *chain, id string) (o object) {
+// readTask reads a task.
+func (c *chaos) readTask(u *user, id string) (o object) {
 	var wrapped struct {
 		Data object `json:"data"`
 	}
-	if err := c.say(u, 0, http.MethodGet, "/tasks/"+id, nil, "").decode(&wrapped); err != nil {
+	if err := c.callUntilAnswered(u, 0, http.MethodGet, "/tasks/"+id, nil, "").decode(&wrapped); err != nil {
 		c.t.Errorf("%s: %v", id, err)
 	}
 	return wrapped.Data
 }
 
-// callOff cancels a task. An answer of 202 must hold (D13). If that answer is lost, the next one
+// cancelTask cancels a task. An answer of 202 must hold (D13). If that answer is lost, the next one
 // may report that the task is already cancelled.
-func (c *chaos) callOff(o asked) {
+func (c *chaos) cancelTask(o acknowledged) {
 	want := "cancelled"
-	if a := c.say(o.user, 1, http.MethodPost, "/tasks/"+o.task.id+"/cancel", nil, ""); a.status == http.StatusConflict {
-		if want = c.look(o.user, o.task.id).Status; want == "failed" {
+	a := c.callUntilAnswered(o.user, 1, http.MethodPost, "/tasks/"+o.task.id+"/cancel", nil, "")
+	if a.status == http.StatusConflict {
+		if want = c.readTask(o.user, o.task.id).Status; want == "failed" {
 			want = "either"
 		}
 	} else if a.status != http.StatusAccepted {
@@ -508,13 +521,13 @@ func (c *chaos) callOff(o asked) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o.task.want, o.task.minJobs = want, 0
+	o.task.wantStatus, o.task.minJobs = want, 0
 }
 
 // end waits until the task has ended and returns its status.
-func (c *chaos) end(o asked) (status string) {
+func (c *chaos) end(o acknowledged) (status string) {
 	err := until(c.t.Context(), 2*quietPatience, func() error {
-		seen := c.look(o.user, o.task.id)
+		seen := c.readTask(o.user, o.task.id)
 		if status = seen.Status; !seen.terminal() {
 			return fmt.Errorf("it is %s", status)
 		}
@@ -527,24 +540,28 @@ func (c *chaos) end(o asked) (status string) {
 }
 
 // follow submits a step that works on a task.
-func (c *chaos) follow(o asked, s step, key string) asked {
+func (c *chaos) follow(o acknowledged, s step, key string) acknowledged {
 	next := o
-	next.task = &task{model: s.path, hook: true, want: "either", maxJobs: 1, files: s.files, objects: s.objects, price: s.price}
+	next.task = &task{
+		model: s.path, hook: true, wantStatus: "either", maxJobs: 1,
+		files: s.files, objects: s.objects, price: s.price,
+	}
 	next.path, next.body, next.key = s.path, maps.Clone(s.body), o.key+key
 	next.body["webhook"] = o.user.hooks.url
-	c.submitOne(order{asked: next})
+	c.submitOne(order{acknowledged: next})
 	return next
 }
 
 // filmOf submits a video of an image that is not yet made. If the image's task has ended without
 // a file, the submit is refused.
-func (c *chaos) filmOf(o asked) {
+func (c *chaos) filmOf(o acknowledged) {
 	body := map[string]any{"model": "beta-q3", "prompt": "it sails away", "image_urls": []any{"/v1/tasks/" + o.task.id + "/files/1"}}
 	film := step{path: "/videos/generations", price: "0.5", body: body}
 	body["webhook"] = o.user.hooks.url
 	const key = " film"
-	if a := c.say(o.user, 0, http.MethodPost, film.path, body, o.key+key); a.status == http.StatusBadRequest {
-		if status := c.look(o.user, o.task.id).Status; status != "failed" && status != "cancelled" {
+	a := c.callUntilAnswered(o.user, 0, http.MethodPost, film.path, body, o.key+key)
+	if a.status == http.StatusBadRequest {
+		if status := c.readTask(o.user, o.task.id).Status; status != "failed" && status != "cancelled" {
 			c.t.Errorf("a video of %s, which is %s: %d %s", o.task.id, status, a.status, a.body)
 		}
 		return
@@ -554,7 +571,7 @@ func (c *chaos) filmOf(o asked) {
 
 // repaint goes on from four pictures. It enlarges one and repaints a part of it. If given is
 // set, it sends the mask in a modal call. Otherwise the mask never comes.
-func (c *chaos) repaint(o asked, given bool) {
+func (c *chaos) repaint(o acknowledged, given bool) {
 	if c.end(o) != "completed" {
 		return
 	}
@@ -566,7 +583,7 @@ func (c *chaos) repaint(o asked, given bool) {
 	waits := false
 	_ = until(c.t.Context(), quietPatience, func() error {
 		var a art
-		if err := c.say(o.user, 0, http.MethodGet, "/artgen/"+paint.task.id, nil, "").decode(&a); err != nil {
+		if err := c.callUntilAnswered(o.user, 0, http.MethodGet, "/artgen/"+paint.task.id, nil, "").decode(&a); err != nil {
 			c.t.Errorf("art task: %v", err)
 		}
 		if waits = a.Status == "MODAL"; !waits && a.Status != "FAILURE" && a.Status != "SUCCESS" {
@@ -578,7 +595,7 @@ func (c *chaos) repaint(o asked, given bool) {
 		return
 	}
 	mask := map[string]any{"task_id": paint.task.id, "prompt": "a straw hat", "mask_url": c.masks[o.user]}
-	a := c.say(o.user, 0, http.MethodPost, artgen+"/modal", mask, paint.key+" modal")
+	a := c.callUntilAnswered(o.user, 0, http.MethodPost, artgen+"/modal", mask, paint.key+" modal")
 	if a.status != http.StatusOK && a.status != http.StatusConflict { // too late
 		c.t.Errorf("modal: %d %s", a.status, a.body)
 	}

@@ -39,7 +39,7 @@ func (c *chaos) awaitQuiet(patience time.Duration) (left []string) {
 	began, last, since, told := time.Now(), "", time.Now(), time.Duration(0)
 	for ; time.Since(since) < patience; time.Sleep(500 * time.Millisecond) {
 		c.revive("")
-		c.operate()
+		c.failUndecided()
 		open, err := c.column(`SELECT id || ' ' || model || ' ' || status || ' ' || wait_reason || ' callback ' || webhook_state || ' ' ||
 			COALESCE((SELECT string_agg(n || ' ' || provider || ' ' || state, ', ' ORDER BY n) FROM attempts WHERE task_id = id), '') || ' ' ||
 			COALESCE((SELECT string_agg(kind || ' wake at ' || wake_at || ' tries ' || tries, ', ') FROM wakes WHERE task_id = id), 'no wake')
@@ -73,9 +73,9 @@ func (c *chaos) awaitQuiet(patience time.Duration) (left []string) {
 	return left
 }
 
-// operate makes tasks fail that are parked with an unknown submission. Jobs of Kling are looked
+// failUndecided makes tasks fail that are parked with an unknown submission. Jobs of Kling are looked
 // up, so their tasks are left alone.
-func (c *chaos) operate() {
+func (c *chaos) failUndecided() {
 	parked, err := c.column(`SELECT id FROM tasks WHERE wait_reason = 'provider_submission_unknown' AND status IN ('pending', 'processing')
 		AND NOT EXISTS (SELECT 1 FROM attempts WHERE task_id = id AND state = 'unknown' AND provider = 'kling')`)
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *chaos) check() {
 			if o.Status == "failed" {
 				failed[o.Error.Code]++
 			}
-			if (t.want == "" || t.want == "failed") && slices.ContainsFunc(attempts[t.id], func(a attempt) bool { return a.provider != "kling" }) {
-				t.want, t.code = "either", "" // this vendor cannot look up a job whose answer was lost
+			if (t.wantStatus == "" || t.wantStatus == "failed") && slices.ContainsFunc(attempts[t.id], func(a attempt) bool { return a.provider != "kling" }) {
+				t.wantStatus, t.wantCode = "either", "" // this vendor cannot look up a job whose answer was lost
 			}
 			if o.Status == "failed" && o.Error.Code == "source_failed" {
 				if t.source == nil || u.ends[t.source.id].Status == "completed" {
@@ -117,7 +117,7 @@ func (c *chaos) check() {
 				}
 				continue
 			}
-			if t.want == "either" && o.Status == "failed" && !slices.Contains([]string{"provider_submission_unknown", "modal_expired", "content_policy_violation"}, o.Error.Code) {
+			if t.wantStatus == "either" && o.Status == "failed" && !slices.Contains([]string{"provider_submission_unknown", "modal_expired", "content_policy_violation"}, o.Error.Code) {
 				c.t.Errorf("%s (%s) failed with %+v, attempts %+v", t.id, t.model, o.Error, attempts[t.id])
 			}
 		}
@@ -148,8 +148,8 @@ func (c *chaos) checkAcknowledged() {
 	if diff := gocmp.Diff(told, stored); diff != "" {
 		c.t.Errorf("tasks (-told +stored):\n%s", diff)
 	}
-	for _, o := range c.asked {
-		a := c.say(o.user, 0, http.MethodPost, o.path, o.body, o.key)
+	for _, o := range c.acknowledged {
+		a := c.callUntilAnswered(o.user, 0, http.MethodPost, o.path, o.body, o.key)
 		if id, err := taskID(a); err != nil || id != o.task.id || a.header.Get("Idempotency-Replayed") != "true" {
 			c.t.Errorf("%s again is %s, want %s (%v)", o.path, id, o.task.id, err)
 		}
@@ -279,19 +279,19 @@ func (c *chaos) checkVendorJobs(attempts map[string][]attempt) {
 // late is how long after a lapse the callbacks that began before may still arrive.
 const late = 15 * time.Second
 
-// forgotten reports whether the delivery arrived while the database lapsed.
-func (c *chaos) forgotten(a arrival) bool {
+// inLapse reports whether the delivery arrived while the database lapsed.
+func (c *chaos) inLapse(a arrival) bool {
 	return slices.ContainsFunc(c.lapses, func(s span) bool { return a.at.After(s.from) && a.at.Before(s.to.Add(late)) })
 }
 
 // checkCallbacks checks that each end was delivered, with a valid signature and the same bytes
 // each time, or was abandoned after four attempts. A cancelled task has no callback.
-func (c *chaos) checkCallbacks(u *chain) {
+func (c *chaos) checkCallbacks(u *user) {
 	c.t.Helper()
-	came := u.hooks.all()
+	came := u.hooks.deliveries()
 	for _, t := range u.tasks {
 		arrivals, o := came[t.id], u.ends[t.id]
-		kept := slices.DeleteFunc(slices.Clone(arrivals), c.forgotten)
+		kept := slices.DeleteFunc(slices.Clone(arrivals), c.inLapse)
 		delete(came, t.id)
 		recorded, err := c.column("SELECT status::text FROM deliveries WHERE task_id = $1 ORDER BY attempt", t.id)
 		if err != nil {
@@ -307,11 +307,11 @@ func (c *chaos) checkCallbacks(u *chain) {
 				c.t.Errorf("%s was cancelled, its callback is %s and came %d times", t.id, state, len(kept))
 			}
 		case state == "delivered":
-			if len(arrivals) <= u.hooks.first || recorded[len(recorded)-1] != "200" {
+			if len(arrivals) <= u.hooks.failFirst || recorded[len(recorded)-1] != "200" {
 				c.t.Errorf("%s is delivered, and came %d times, recorded %v", t.id, len(arrivals), recorded)
 			}
 		case state == "abandoned":
-			if len(recorded) != 4 || slices.Contains(recorded, "200") || u.hooks.first == 0 {
+			if len(recorded) != 4 || slices.Contains(recorded, "200") || u.hooks.failFirst == 0 {
 				c.t.Errorf("the callback of %s is abandoned after %v", t.id, recorded)
 			}
 		default:
@@ -346,7 +346,7 @@ func (w *world) checkNothingLeft() {
 // checkObjects compares the bucket with the rows and the users' uploads, once leftovers have
 // been swept. A database that has lost a copy in a lapse (lapsed) does not know the copy's
 // files. They are swept an hour after the end of their task (D13).
-func (w *world) checkObjects(users []*chain, lapsed bool) {
+func (w *world) checkObjects(users []*user, lapsed bool) {
 	w.t.Helper()
 	store := w.bucket()
 	eventually(w.t, recoverTime, "the bucket has what rows name", func() error {

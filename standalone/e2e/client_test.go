@@ -22,16 +22,16 @@ type task struct {
 
 	source *task // the task whose file is its input
 
-	want    string // status; empty: completed; either: completed or failed
-	code    string // of the failure
-	minJobs int    // at the vendor
-	maxJobs int
-	again   bool // submitted a second time, because the first submit provably created no job
+	wantStatus  string // status; empty: completed; either: completed or failed
+	wantCode    string // of the failure
+	minJobs     int    // at the vendor
+	maxJobs     int
+	resubmitted bool // submitted a second time, because the first submit provably created no job
 
-	files   int    // number of its results; 0: one; negative: none
-	objects int    // number of its objects in the bucket; 0: same as files
-	left    int    // number of objects if it did not complete, until housekeeping
-	price   string // when completed; empty: the model's lowest price
+	files           int    // number of its results; 0: one; negative: none
+	objects         int    // number of its objects in the bucket; 0: same as files
+	objectsIfFailed int    // number of objects if it did not complete, until housekeeping
+	price           string // when completed; empty: the model's lowest price
 }
 
 // object is a task as the API returns it.
@@ -124,7 +124,7 @@ func (r request) do(ctx context.Context) (answer, error) {
 	text, err := io.ReadAll(resp.Body)
 	a := answer{resp.StatusCode, resp.Header, text}
 	if err == nil {
-		see(r, a)
+		checkAnswer(r, a)
 	}
 	return a, err
 }
@@ -171,7 +171,7 @@ func (w *world) openAccount() {
 	if err := w.get("/v1/webhooks/secret", w.key, &secret); err != nil {
 		w.t.Fatal(err)
 	}
-	w.hooks.trust(w.t, secret.Secret)
+	w.hooks.setSecret(w.t, secret.Secret)
 }
 
 const (

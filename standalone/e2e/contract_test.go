@@ -10,17 +10,18 @@ import (
 	"github.com/mediagate/mediagate/api/openapitest"
 )
 
-// judge checks a gateway's answers and callbacks against the gateway's own OpenAPI document.
-type judge struct {
+// contractChecker checks a gateway's answers and callbacks against the gateway's own OpenAPI
+// document.
+type contractChecker struct {
 	t        *testing.T
 	contract *openapitest.Contract
 }
 
-// judges holds the judges of the running worlds, by the host of their APIs.
-var judges sync.Map
+// contractCheckers holds the checkers of the running worlds, by the host of their APIs.
+var contractCheckers sync.Map
 
-// judged has all answers and callbacks of the world checked.
-func (w *world) judged() {
+// checkContract has all answers and callbacks of the world checked.
+func (w *world) checkContract() {
 	w.t.Helper()
 	a, err := request{method: http.MethodGet, url: w.apiURLs[0] + "/openapi.json"}.do(w.t.Context())
 	if err != nil || a.status != http.StatusOK {
@@ -31,25 +32,25 @@ func (w *world) judged() {
 		w.t.Fatal(err)
 	}
 	w.contract = contract
-	w.hooks.know(contract)
+	w.hooks.setContract(contract)
 	for _, address := range w.apiURLs {
 		host := strings.TrimPrefix(address, "http://")
-		judges.Store(host, &judge{w.t, contract})
-		w.t.Cleanup(func() { judges.Delete(host) }) // another world may get the port
+		contractCheckers.Store(host, &contractChecker{w.t, contract})
+		w.t.Cleanup(func() { contractCheckers.Delete(host) }) // another world may get the port
 	}
 }
 
-// see checks an answer if it comes from a world's API.
-func see(r request, a answer) {
+// checkAnswer checks an answer if it comes from a world's API.
+func checkAnswer(r request, a answer) {
 	u, err := url.Parse(r.url)
 	if err != nil {
 		return
 	}
-	known, ok := judges.Load(u.Host)
+	known, ok := contractCheckers.Load(u.Host)
 	if !ok {
 		return
 	}
-	j, _ := known.(*judge)
+	j, _ := known.(*contractChecker)
 	err = j.contract.Check(openapitest.Answer{Method: r.method, Path: u.Path, Status: a.status, Header: a.header, Body: a.body})
 	if err != nil {
 		j.t.Errorf("against /openapi.json: %v", err)

@@ -112,7 +112,7 @@ func (w *world) expectEnd(t *task, point string) {
 	if t.model == alpha || point != failpoint.IntentStored && point != failpoint.VendorAccepted {
 		return
 	}
-	t.want, t.code = "failed", "provider_submission_unknown"
+	t.wantStatus, t.wantCode = "failed", "provider_submission_unknown"
 	if point == failpoint.IntentStored {
 		t.minJobs, t.maxJobs = 0, 0
 	}
@@ -121,7 +121,7 @@ func (w *world) expectEnd(t *task, point string) {
 		return
 	}
 	if t.model == zeta && point == failpoint.VendorAccepted { // the vendor had handed over its file
-		t.left = 1
+		t.objectsIfFailed = 1
 		eventually(w.t, recoverTime, "what "+t.id+" leaves is to be swept", func() error {
 			due, err := w.column("SELECT id FROM tasks WHERE id = $1 AND sweep_at IS NOT NULL", t.id)
 			if err == nil && len(due) != 1 {

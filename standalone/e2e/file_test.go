@@ -31,9 +31,9 @@ func TestVendorOfFile(t *testing.T) {
 	w.victim().start(t)
 	w.submit(job{model: ltx, fields: map[string]any{"duration": 8, "aspect_ratio": "9:16"}}).price = "0.64"
 	refused := w.submit(job{model: ltx, directive: "fail=moderation, at=poll"})
-	refused.want, refused.code = "failed", "content_policy_violation"
+	refused.wantStatus, refused.wantCode = "failed", "content_policy_violation"
 	stopped := w.submit(job{model: ltx, directive: "duration=30m"})
-	stopped.want = "cancelled"
+	stopped.wantStatus = "cancelled"
 	w.awaitProcessing(stopped)
 	w.cancel(stopped)
 	w.await(stopped, 45*time.Second, "is cancelled", func(o object) bool { return o.Status == "cancelled" })

@@ -25,8 +25,8 @@ func klingChannel(name, key string, more map[string]any) map[string]any {
 	return channel
 }
 
-// placed adds the sandbox's address and short poll intervals to the channels.
-func (w *world) placed(channels []map[string]any) []map[string]any {
+// withSandboxURL adds the sandbox's address and short poll intervals to the channels.
+func (w *world) withSandboxURL(channels []map[string]any) []map[string]any {
 	placed := make([]map[string]any, len(channels))
 	for i, channel := range channels {
 		placed[i] = maps.Clone(channel)
@@ -47,13 +47,13 @@ func (w *world) placed(channels []map[string]any) []map[string]any {
 func (w *world) reconfigure(channels ...map[string]any) {
 	w.t.Helper()
 	w.workers[0].terminate(w.t, time.Minute)
-	w.settings["channels"] = w.placed(channels)
+	w.settings["channels"] = w.withSandboxURL(channels)
 	w.writeSettings(w.settings)
 	w.workers[0].start(w.t)
 }
 
-// awaitAsked waits until the vendor has been polled again for each task that has not ended.
-func (w *world) awaitAsked() {
+// awaitPolled waits until the vendor has been polled again for each task that has not ended.
+func (w *world) awaitPolled() {
 	w.t.Helper()
 	asked := func(t *task) int {
 		jobs, err := w.jobs(t)
@@ -126,7 +126,7 @@ func TestD11SameAccount(t *testing.T) {
 		klingChannel("kling-c", klingKey+"~4", map[string]any{"account": "acme", "former": former}),
 	} {
 		w.reconfigure(next)
-		w.awaitAsked()
+		w.awaitPolled()
 		submit("duration=40s")
 	}
 	w.verify(recoverTime)
@@ -164,7 +164,7 @@ func TestD11RollingRename(t *testing.T) {
 	for range 3 {
 		w.awaitProcessing(w.submit(job{model: alpha, directive: "duration=20s"}))
 	}
-	w.settings["channels"] = w.placed([]map[string]any{klingChannel("kling-b", klingKey+"~2", map[string]any{"former": []string{"kling-a"}})})
+	w.settings["channels"] = w.withSandboxURL([]map[string]any{klingChannel("kling-b", klingKey+"~2", map[string]any{"former": []string{"kling-a"}})})
 	old := w.dir
 	w.dir = filepath.Join(old, "new")
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
@@ -174,9 +174,9 @@ func TestD11RollingRename(t *testing.T) {
 	for range 6 { // so that each worker gets some
 		w.awaitProcessing(w.submit(job{model: alpha, directive: "duration=15s"}))
 	}
-	w.awaitAsked()
+	w.awaitPolled()
 	w.workers[0].terminate(t, time.Minute)
-	w.awaitAsked()
+	w.awaitPolled()
 	w.verify(recoverTime)
 	w.checkNeverParked()
 	w.checkSentOnce()

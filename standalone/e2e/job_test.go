@@ -51,8 +51,8 @@ func (c *commander) result(job string) (p activities.JobProgress, err error) {
 	return p, err
 }
 
-// commanded returns the tasks that have the job's command on record, once for each record.
-func (c *commander) commanded(job string) []string {
+// commandedTasks returns the tasks that have the job's command on record, once for each record.
+func (c *commander) commandedTasks(job string) []string {
 	c.t.Helper()
 	ids, err := c.column("SELECT task_id FROM actions WHERE id LIKE 'act_' || $1 || '/%' ORDER BY task_id", job)
 	if err != nil {
@@ -61,23 +61,23 @@ func (c *commander) commanded(job string) []string {
 	return ids
 }
 
-// reached waits until the job has processed n tasks.
-func (c *commander) reached(job string, n int) {
+// awaitProcessed waits until the job has processed n tasks.
+func (c *commander) awaitProcessed(job string, n int) {
 	c.t.Helper()
 	eventually(c.t, crashLimit, job+" goes on", func() error {
-		if got := len(c.commanded(job)); got < n {
+		if got := len(c.commandedTasks(job)); got < n {
 			return fmt.Errorf("it has processed %d tasks", got)
 		}
 		return nil
 	})
 }
 
-// waiting submits n tasks whose vendor takes a long time.
-func (c *commander) waiting(n int) (tasks []*task) {
+// submitWaiting submits n tasks whose vendor takes a long time.
+func (c *commander) submitWaiting(n int) (tasks []*task) {
 	c.t.Helper()
 	for range n {
 		t := c.submit(job{model: alpha, directive: "duration=300s"})
-		t.want, t.code = "failed", "internal_error"
+		t.wantStatus, t.wantCode = "failed", "internal_error"
 		tasks = append(tasks, t)
 	}
 	for _, t := range tasks {
@@ -137,19 +137,19 @@ func TestCommandForManyTasks(t *testing.T) {
 	// The worker is killed in the middle. The job skips a task that has ended.
 	done := c.submit(job{model: theta})
 	c.await(done, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
-	tasks := c.waiting(12)
+	tasks := c.submitWaiting(12)
 	first := c.begin("fail", "", 1, 13)
 	later := c.submit(job{model: alpha, directive: "duration=300s"}) // the job does not match this task
-	later.want, later.code = "failed", "internal_error"
-	c.reached(first, 3)
+	later.wantStatus, later.wantCode = "failed", "internal_error"
+	c.awaitProcessed(first, 3)
 	c.workers[0].kill()
-	before := len(c.commanded(first))
+	before := len(c.commandedTasks(first))
 	c.workers[0].start(t)
 	want := activities.JobProgress{After: done.id, Done: 12, Skipped: 1, Ended: true}
 	if p, err := c.result(first); err != nil || p != want {
 		t.Errorf("%+v, %v, want %+v", p, err, want)
 	}
-	c.had(first, tasks)
+	c.checkCommanded(first, tasks)
 	if before == 12 {
 		t.Error("the job had ended before the kill")
 	}
@@ -158,17 +158,17 @@ func TestCommandForManyTasks(t *testing.T) {
 
 	// This job is paused, and continues.
 	c.awaitProcessing(later)
-	tasks = append(c.waiting(15), later)
+	tasks = append(c.submitWaiting(15), later)
 	slices.SortFunc(tasks, func(x, y *task) int { return strings.Compare(x.id, y.id) })
 	held := c.begin("poll_now", "status=processing", 1, 16)
-	c.reached(held, 1)
+	c.awaitProcessed(held, 1)
 	c.pause(held)
-	at := len(c.commanded(held))
+	at := len(c.commandedTasks(held))
 	c.unpause(held)
 	if p, err := c.result(held); err != nil || p.Done != 16 || p.Skipped+p.Failed > 0 || at == 16 {
 		t.Errorf("held at %d tasks: %+v, %v", at, p, err)
 	}
-	c.had(held, tasks)
+	c.checkCommanded(held, tasks)
 	last := c.begin("fail", "status=processing", 50, 16)
 	if p, err := c.result(last); err != nil || p.Done != 16 {
 		t.Errorf("%s: %+v, %v", last, p, err)
@@ -176,15 +176,15 @@ func TestCommandForManyTasks(t *testing.T) {
 	c.verify(recoverTime)
 }
 
-// had checks that exactly these tasks have the job's command on record, each once.
-func (c *commander) had(job string, tasks []*task) {
+// checkCommanded checks that exactly these tasks have the job's command on record, each once.
+func (c *commander) checkCommanded(job string, tasks []*task) {
 	c.t.Helper()
 	var want []string
 	for _, t := range tasks {
 		want = append(want, t.id)
 	}
 	slices.Sort(want)
-	if got := c.commanded(job); !slices.Equal(got, want) {
+	if got := c.commandedTasks(job); !slices.Equal(got, want) {
 		c.t.Errorf("%s: %d commands on %v, want one each on %v", job, len(got), got, want)
 	}
 }

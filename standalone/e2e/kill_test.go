@@ -45,7 +45,7 @@ func killBeforeSignals(t *testing.T) {
 		tasks := make([]*task, n)
 		for i := range tasks {
 			tasks[i] = w.submit(job{model: alpha, directive: "duration=300s"})
-			tasks[i].want = "cancelled"
+			tasks[i].wantStatus = "cancelled"
 			w.awaitProcessing(tasks[i])
 		}
 		amid()
@@ -55,7 +55,7 @@ func killBeforeSignals(t *testing.T) {
 		if w.workers[0].gone() {
 			w.workers[0].start(t)
 		}
-		return w.took(time.Now(), tasks...)
+		return w.timeUntilEnded(time.Now(), tasks...)
 	}
 	calm := cancelled(2, func() {})
 	struck := cancelled(6, w.workers[0].kill)
@@ -74,9 +74,9 @@ func killAt(t *testing.T, point string) {
 	first := w.submit(one)
 	w.victim().awaitKilled(t, crashLimit)
 	w.victim().start(t)
-	struck := w.took(time.Now(), first)
+	struck := w.timeUntilEnded(time.Now(), first)
 	second := w.submit(one)
-	calm := w.took(time.Now(), second)
+	calm := w.timeUntilEnded(time.Now(), second)
 	t.Logf("a job takes %s, with a kill %s", calm, struck)
 	if struck > calm+afterKill {
 		t.Errorf("the job took %s, want at most %s", struck, calm+afterKill)
@@ -84,9 +84,9 @@ func killAt(t *testing.T, point string) {
 	w.verify(recoverTime)
 }
 
-// took waits until the tasks have ended, and returns the time from began to the last end, by the
+// timeUntilEnded waits until the tasks have ended, and returns the time from began to the last end, by the
 // database's clock.
-func (w *world) took(began time.Time, tasks ...*task) time.Duration {
+func (w *world) timeUntilEnded(began time.Time, tasks ...*task) time.Duration {
 	w.t.Helper()
 	ids := make([]string, len(tasks))
 	for i, t := range tasks {

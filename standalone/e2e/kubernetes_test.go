@@ -46,7 +46,7 @@ func TestRollingUpdate(t *testing.T) {
 	})
 	service := newBalancer(t, w.apiURLs)
 	w.apiURLs = append([]string{service.url}, w.apiURLs...)
-	w.judged()
+	w.checkContract()
 	videos := w.submitMany(120, job{model: alpha, directive: "duration=60s"})
 	checked := w.submitMany(30, job{model: beta, directive: "duration=60s"})
 	calls := w.submitMany(50, job{model: theta, directive: "duration=30s"})

@@ -86,12 +86,12 @@ func verifyFailover(t *testing.T) {
 		w.awaitProcessing(under)
 		w.outage(key, mode)
 		// While the channel is away, all waiting tasks go elsewhere. A probe may still use it.
-		waiting := w.unattempted(w.submitMany(tasks, long))
+		waiting := w.tasksWithoutAttempt(w.submitMany(tasks, long))
 		w.awaitChannel("kling-a", "broken", 2*time.Minute)
 		out := w.now()
 		for _, task := range waiting {
 			w.await(task, recoverTime, "goes on elsewhere", func(o object) bool {
-				return o.terminal() || slices.Contains(w.attempted(task), "kling-a")
+				return o.terminal() || slices.Contains(w.attemptChannels(task), "kling-a")
 			})
 		}
 		probes, err := w.column("SELECT task_id FROM attempts WHERE channel = 'kling-a' AND created_at > $1::timestamptz + interval '1 second'", out)
@@ -107,7 +107,7 @@ func verifyFailover(t *testing.T) {
 		}
 		w.outage(key, "off")
 		for _, task := range w.tasks {
-			task.again = true // after a refusal that proves that there is no job, the next submit has another external id
+			task.resubmitted = true // after a refusal that proves that there is no job, the next submit has another external id
 		}
 		w.verify(recoverTime)
 		w.awaitProcessing(w.submit(long)) // becomes the probe, if there was none
@@ -131,8 +131,8 @@ func (w *world) now() string {
 	return at[0]
 }
 
-// unattempted returns the tasks that have no attempt yet.
-func (w *world) unattempted(tasks []*task) []*task {
+// tasksWithoutAttempt returns the tasks that have no attempt yet.
+func (w *world) tasksWithoutAttempt(tasks []*task) []*task {
 	w.t.Helper()
 	attempted, err := w.column("SELECT DISTINCT task_id FROM attempts")
 	if err != nil {

@@ -18,7 +18,7 @@ func TestVerify(t *testing.T) {
 	t.Parallel()
 	scenarios := map[string]func(*testing.T){}
 	if suite.verify {
-		scenarios = meddlings()
+		scenarios = actionScenarios()
 		maps.Copy(scenarios, map[string]func(*testing.T){
 			"workers away past the deadline":               verifyWorkersAway,
 			"sender stopped before its call":               verifySenderStopped,
@@ -75,7 +75,7 @@ func verifyWorkersAway(t *testing.T) {
 	time.Sleep(20 * time.Second) // the deadline passes
 	w.workers[0].start(t)
 	// A task that was never sent fails at its deadline.
-	unsent.want, unsent.code, unsent.minJobs, unsent.maxJobs = "failed", "generation_timeout", 0, 0
+	unsent.wantStatus, unsent.wantCode, unsent.minJobs, unsent.maxJobs = "failed", "generation_timeout", 0, 0
 	w.verify(recoverTime)
 }
 
@@ -143,7 +143,7 @@ func verifySenderContinues(t *testing.T) {
 		return err
 	})
 	w.workers[0].signal(syscall.SIGCONT)
-	task.again = true
+	task.resubmitted = true
 	w.verify(recoverTime)
 	w.checkCalls(task, 1)
 }

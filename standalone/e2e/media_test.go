@@ -47,7 +47,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		images := []string{w.media.url(goodImage), w.media.url(name)}
 		task := w.submit(job{model: beta, fields: map[string]any{"image_urls": images}})
-		task.want, task.code, task.minJobs, task.maxJobs = "failed", c.code, 0, 0
+		task.wantStatus, task.wantCode, task.minJobs, task.maxJobs = "failed", c.code, 0, 0
 		says[task] = c.says
 	}
 	w.verify(recoverTime)

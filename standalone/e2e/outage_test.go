@@ -43,7 +43,7 @@ func TestDatabaseAway(t *testing.T) {
 	// The vendor's answer may come while it cannot be stored. Then the answer and its image are
 	// lost.
 	image := w.submit(job{model: theta})
-	image.want, image.minJobs = "either", 0
+	image.wantStatus, image.minJobs = "either", 0
 	w.awaitProcessing(waiting)
 	w.database.kill(t)
 

@@ -87,7 +87,7 @@ func imagine() step {
 }
 
 // upscaled makes four pictures and enlarges the second.
-func (c *chain) upscaled() (grid, picture *task) {
+func (c *user) upscaled() (grid, picture *task) {
 	c.t.Helper()
 	grid = c.run(imagine())
 	c.checkGrid(grid, pictureWidth, pictureHeight)
@@ -97,7 +97,7 @@ func (c *chain) upscaled() (grid, picture *task) {
 }
 
 // mask uploads a picture with the size of the picture that it masks.
-func (c *chain) mask() string {
+func (c *user) mask() string {
 	c.t.Helper()
 	return c.upload("mask.png", sample.Image(pictureWidth, pictureHeight))
 }
@@ -105,7 +105,7 @@ func (c *chain) mask() string {
 // expires waits for the end of a task that never gets the modal parameters that it waits for.
 func (w *world) expires(t *task) {
 	w.t.Helper()
-	t.want, t.code = "failed", "modal_expired"
+	t.wantStatus, t.wantCode = "failed", "modal_expired"
 	w.await(t, recoverTime, "expires", func(o object) bool { return o.Status == "failed" })
 	if a := w.art(t); a.Status != "FAILURE" || a.FailReason == "" || a.Cost != "0" {
 		w.t.Errorf("the task that expired is %+v", a)

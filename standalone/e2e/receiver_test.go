@@ -22,11 +22,11 @@ import (
 type receiver struct {
 	url string
 
-	mu       sync.Mutex
-	secret   []byte
-	contract *openapitest.Contract
-	arrivals map[string][]arrival // by webhook id
-	first    int                  // how many deliveries of each webhook id get a 500 first
+	mu        sync.Mutex
+	secret    []byte
+	contract  *openapitest.Contract
+	arrivals  map[string][]arrival // by webhook id
+	failFirst int                  // how many deliveries of each webhook id get a 500 first
 }
 
 // arrival is one delivery.
@@ -49,15 +49,15 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// know sets the document that describes webhooks.
-func (r *receiver) know(contract *openapitest.Contract) {
+// setContract sets the document that describes webhooks.
+func (r *receiver) setContract(contract *openapitest.Contract) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.contract = contract
 }
 
-// trust sets the secret with which webhooks are signed.
-func (r *receiver) trust(t *testing.T, secret string) {
+// setSecret sets the secret with which webhooks are signed.
+func (r *receiver) setSecret(t *testing.T, secret string) {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) != 32 {
@@ -83,7 +83,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	id := req.Header.Get("webhook-id")
 	r.arrivals[id] = append(r.arrivals[id], arrival{string(body), err, time.Now()})
-	if len(r.arrivals[id]) <= r.first {
+	if len(r.arrivals[id]) <= r.failFirst {
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }
@@ -101,8 +101,8 @@ func verify(secret []byte, h http.Header, body []byte) error {
 	return errors.New("the signature is wrong")
 }
 
-// all returns all deliveries so far.
-func (r *receiver) all() map[string][]arrival {
+// deliveries returns all deliveries so far.
+func (r *receiver) deliveries() map[string][]arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make(map[string][]arrival, len(r.arrivals))

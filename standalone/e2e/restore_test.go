@@ -123,10 +123,10 @@ func TestRestoreDatabase(t *testing.T) {
 	}
 	w.workers[0].start(t)
 	w.decides(to, "task "+hidden.id, "row_missing "+lost.id)
-	hidden.want, hidden.code, hidden.left = "failed", "provider_submission_unknown", 1 // the file from the lost period
+	hidden.wantStatus, hidden.wantCode, hidden.objectsIfFailed = "failed", "provider_submission_unknown", 1 // the file from the lost period
 	eventually(t, time.Minute, "the task parks", func() error {
 		reasons, err := w.column("SELECT wait_reason FROM tasks WHERE id = $1", hidden.id)
-		if err == nil && !slices.Equal(reasons, []string{hidden.code}) {
+		if err == nil && !slices.Equal(reasons, []string{hidden.wantCode}) {
 			err = fmt.Errorf("it is parked for %q", reasons)
 		}
 		return err

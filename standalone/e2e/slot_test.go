@@ -51,7 +51,7 @@ func TestD7SlotsOutliveTheirWorker(t *testing.T) {
 		t.Errorf("the vendor had up to %d jobs at once, want %d", got, slots)
 	}
 	for _, task := range w.tasks {
-		if got := w.attempted(task); len(got) != 1 {
+		if got := w.attemptChannels(task); len(got) != 1 {
 			t.Errorf("%s was refused: it has attempts %v", task.id, got)
 		}
 	}

@@ -24,7 +24,7 @@ func TestD21Chain(t *testing.T) {
 		t.Run("killed at "+point, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, options{shape: standalone, failpoint: point})
-			l := &sourceChain{chain: w.user(t), point: point}
+			l := &sourceChain{user: w.user(t), point: point}
 			l.play()
 		})
 	}
@@ -32,53 +32,53 @@ func TestD21Chain(t *testing.T) {
 
 // sourceChain is a chain of five links. The process dies at a failpoint of the second.
 type sourceChain struct {
-	*chain
+	*user
 	point string // empty: the process does not die
 }
 
 func (l *sourceChain) play() {
 	l.t.Helper()
-	l.guard()
+	l.disarm()
 	file := func(t *task) string { return "/v1/tasks/" + t.id + "/files/1" }
-	still := l.orderQuietly(step{path: "/images/generations", price: "0.092", body: map[string]any{
+	still := l.submitQuietly(step{path: "/images/generations", price: "0.092", body: map[string]any{
 		"model": "zeta-3.1-flash-image-preview", "prompt": "a paper boat",
 	}})
 	if l.point == failpoint.SubmitCommitted {
-		l.unguard()
+		l.arm()
 	}
 	second := l.link(step{path: "/images/generations", price: "0.092", body: map[string]any{
 		"model": "zeta-3.1-flash-image-preview", "prompt": "the same boat at dusk", "image_urls": []any{file(still)},
 	}})
-	film := l.order(step{path: "/videos/generations", price: "0.5", body: map[string]any{
+	film := l.submitStep(step{path: "/videos/generations", price: "0.5", body: map[string]any{
 		"model": "beta-q3", "prompt": "it sails away", "image_urls": []any{l.apiURLs[0] + file(second)},
 	}})
-	edited := l.order(step{path: "/videos/generations", price: "1.5", body: map[string]any{
+	edited := l.submitStep(step{path: "/videos/generations", price: "1.5", body: map[string]any{
 		"model": "gamma2.7-videoedit", "prompt": "turn the sea into sand", "video_urls": []any{file(film)},
 	}})
-	both := l.order(step{path: "/videos/generations", price: "0.5", body: map[string]any{
+	both := l.submitStep(step{path: "/videos/generations", price: "0.5", body: map[string]any{
 		"model": "delta-H3", "prompt": "they meet", "image_urls": []any{file(second)}, "video_urls": []any{file(edited)},
 	}})
 	if l.point != "" && l.point != failpoint.SubmitCommitted {
-		l.done(still)
-		l.unguard()
+		l.awaitCompleted(still)
+		l.arm()
 		l.workers[0].awaitKilled(l.t, crashLimit)
 		l.workers[0].start(l.t)
 	}
 	jobs := map[string]int{"gemini": 2, "vidu": 1, "dashscope": 1, "minimax": 1}
 	if l.point == failpoint.IntentStored || l.point == failpoint.VendorAccepted {
 		// The vendor cannot look the job up, so the second link fails, and with it the later ones.
-		second.want, second.code = "failed", "provider_submission_unknown"
+		second.wantStatus, second.wantCode = "failed", "provider_submission_unknown"
 		for _, t := range []*task{film, edited, both} {
-			t.want, t.code = "failed", "source_failed"
+			t.wantStatus, t.wantCode = "failed", "source_failed"
 		}
 		jobs = map[string]int{"gemini": 2, "vidu": 0, "dashscope": 0, "minimax": 0}
 		if l.point == failpoint.IntentStored {
 			jobs["gemini"] = 1
 		} else {
-			second.left = 1 // the vendor had handed over its file
+			second.objectsIfFailed = 1 // the vendor had handed over its file
 		}
 	}
-	l.settled()
+	l.checkSettled()
 	for provider, want := range jobs {
 		if got := l.vendorHas(provider); got != want {
 			l.t.Errorf("%s has %d jobs, want %d", provider, got, want)
@@ -89,8 +89,8 @@ func (l *sourceChain) play() {
 	l.checkWorkflows()
 }
 
-// guard lets the process survive its failpoint, until unguard.
-func (l *sourceChain) guard() {
+// disarm lets the process survive its failpoint, until arm is called.
+func (l *sourceChain) disarm() {
 	l.t.Helper()
 	if l.point == "" {
 		return
@@ -100,7 +100,7 @@ func (l *sourceChain) guard() {
 	}
 }
 
-func (l *sourceChain) unguard() {
+func (l *sourceChain) arm() {
 	l.t.Helper()
 	if err := os.Remove(l.mark()); err != nil {
 		l.t.Fatal(err)
@@ -109,9 +109,9 @@ func (l *sourceChain) unguard() {
 
 func (l *sourceChain) mark() string { return filepath.Join(l.dir, "data", "failpoint-"+l.point) }
 
-// orderQuietly submits a step without a callback. A callback would pass the failpoints of
+// submitQuietly submits a step without a callback. A callback would pass the failpoints of
 // callbacks after the end of the task.
-func (l *sourceChain) orderQuietly(s step) *task {
+func (l *sourceChain) submitQuietly(s step) *task {
 	l.t.Helper()
 	t := &task{model: s.path, price: s.price}
 	var err error
@@ -126,7 +126,7 @@ func (l *sourceChain) orderQuietly(s step) *task {
 func (l *sourceChain) link(s step) *task {
 	l.t.Helper()
 	if l.point != failpoint.SubmitCommitted {
-		return l.order(s)
+		return l.submitStep(s)
 	}
 	t := &task{model: s.path, price: s.price}
 	r := request{

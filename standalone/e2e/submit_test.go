@@ -36,7 +36,7 @@ func TestCancel(t *testing.T) {
 	for _, task := range w.tasks {
 		w.awaitProcessing(task)
 		w.cancel(task)
-		task.want = "cancelled"
+		task.wantStatus = "cancelled"
 	}
 	for _, task := range w.tasks {
 		w.await(task, 45*time.Second, "is cancelled", func(o object) bool { return o.Status == "cancelled" })

@@ -64,12 +64,12 @@ func TestTemporalUI(t *testing.T) {
 		w.awaitUndecided(c, task)
 	}
 	undecided["retry"].maxJobs = 2 // the operator has the submit repeated
-	undecided["fail"].want, undecided["fail"].code = "failed", "provider_submission_unknown"
+	undecided["fail"].wantStatus, undecided["fail"].wantCode = "failed", "provider_submission_unknown"
 
 	waiting := map[string]*task{}
 	for act, directive := range map[string]string{cancelled: "duration=300s", terminated: "duration=90s", reset: "duration=90s"} {
 		waiting[act] = w.submit(job{model: alpha, directive: directive})
-		waiting[act].want = meddledEnd(act)
+		waiting[act].wantStatus = endAfter(act)
 		w.awaitProcessing(waiting[act])
 	}
 	shown := w.clicks(browser, folder,

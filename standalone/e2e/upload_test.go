@@ -39,7 +39,7 @@ func (w *world) upload(name string, content []byte) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	see(request{method: http.MethodPost, url: w.apiURLs[0] + "/v1/uploads/images"}, answer{resp.StatusCode, resp.Header, text})
+	checkAnswer(request{method: http.MethodPost, url: w.apiURLs[0] + "/v1/uploads/images"}, answer{resp.StatusCode, resp.Header, text})
 	var got struct {
 		URL, Filename string
 		ContentType   string `json:"content_type"`

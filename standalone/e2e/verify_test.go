@@ -61,7 +61,7 @@ func (w *world) awaitEnds(limit time.Duration) map[string]object {
 func (w *world) checkEnds(ends map[string]object) {
 	w.t.Helper()
 	for _, t := range w.tasks {
-		o, want := ends[t.id], t.want
+		o, want := ends[t.id], t.wantStatus
 		switch {
 		case want == "":
 			want = "completed"
@@ -72,12 +72,12 @@ func (w *world) checkEnds(ends map[string]object) {
 			w.t.Errorf("%s is %s (%+v), want %s", t.id, o.Status, o.Error, want)
 			continue
 		}
-		if (o.Progress == 100) != (want == "completed") || len(o.items()) != t.results(want) || (o.Error != nil) != (want == "failed") {
+		if (o.Progress == 100) != (want == "completed") || len(o.items()) != t.wantResults(want) || (o.Error != nil) != (want == "failed") {
 			w.t.Errorf("%s is %s with progress %d, %d results, error %+v", t.id, o.Status, o.Progress, len(o.items()), o.Error)
 			continue
 		}
-		if t.code != "" && o.Error.Code != t.code {
-			w.t.Errorf("%s failed with %s, want %s", t.id, o.Error.Code, t.code)
+		if t.wantCode != "" && o.Error.Code != t.wantCode {
+			w.t.Errorf("%s failed with %s, want %s", t.id, o.Error.Code, t.wantCode)
 		}
 		for _, i := range o.items() {
 			if err := w.fetch(i); err != nil {
@@ -87,20 +87,20 @@ func (w *world) checkEnds(ends map[string]object) {
 	}
 }
 
-// results returns the expected number of the task's files for the status.
-func (t *task) results(status string) int {
+// wantResults returns the expected number of the task's files for the status.
+func (t *task) wantResults(status string) int {
 	if status != "completed" {
 		return 0
 	}
 	return max(cmp.Or(t.files, 1), 0)
 }
 
-// kept returns the expected number of the task's objects in the bucket for the status.
-func (t *task) kept(status string) int {
+// wantObjects returns the expected number of the task's objects in the bucket for the status.
+func (t *task) wantObjects(status string) int {
 	if status != "completed" {
-		return t.left
+		return t.objectsIfFailed
 	}
-	return cmp.Or(t.objects, t.results(status))
+	return cmp.Or(t.objects, t.wantResults(status))
 }
 
 // fetch downloads a result by its link and checks its size and type.
@@ -136,7 +136,7 @@ func (w *world) checkJobs(ends map[string]object) {
 			w.t.Errorf("the vendor has %d jobs for %s, want %d to %d: %+v", len(jobs), t.id, t.minJobs, t.maxJobs, jobs)
 		}
 		for _, j := range jobs {
-			if j.Provider == "kling" && j.ExternalID != t.id && (!t.again || j.ExternalID != t.id+"-2") {
+			if j.Provider == "kling" && j.ExternalID != t.id && (!t.resubmitted || j.ExternalID != t.id+"-2") {
 				w.t.Errorf("the vendor knows %s as %q", t.id, j.ExternalID)
 			}
 		}
@@ -199,7 +199,7 @@ func amount(w *world, text string) *big.Rat {
 // once, under one id, signed, and with the same bytes each time.
 func (w *world) checkHooks(ends map[string]object) {
 	w.t.Helper()
-	came := w.hooks.all()
+	came := w.hooks.deliveries()
 	for _, t := range w.tasks {
 		arrivals := came[t.id]
 		delete(came, t.id)
@@ -264,7 +264,7 @@ func (w *world) checkBucket(ends map[string]object) {
 	}
 	want := map[string]int{}
 	for _, t := range w.tasks {
-		if n := t.kept(ends[t.id].Status); n > 0 {
+		if n := t.wantObjects(ends[t.id].Status); n > 0 {
 			want[t.id] = n
 		}
 	}

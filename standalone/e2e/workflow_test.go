@@ -26,16 +26,16 @@ const (
 	reset      = "reset"
 )
 
-// meddle performs such an action.
-func (w *world) meddle(c client.Client, workflowID, how string) {
+// actOnRun performs such an action.
+func (w *world) actOnRun(c client.Client, workflowID, how string) {
 	w.t.Helper()
-	if err := w.tryMeddle(c, workflowID, how); err != nil {
+	if err := w.tryActOnRun(c, workflowID, how); err != nil {
 		w.t.Fatalf("%s is not %s: %v", workflowID, how, err)
 	}
 }
 
-// tryMeddle is meddle for goroutines.
-func (w *world) tryMeddle(c client.Client, workflowID, how string) error {
+// tryActOnRun is actOnRun for goroutines.
+func (w *world) tryActOnRun(c client.Client, workflowID, how string) error {
 	switch how {
 	case terminated:
 		return c.TerminateWorkflow(w.t.Context(), workflowID, "", "by a test")
@@ -76,42 +76,43 @@ func (w *world) firstDecision(c client.Client, workflowID string) (int64, error)
 // (D2).
 const stepLease = 10 * time.Minute
 
-// meddledEnd returns the status of a task whose run was meddled with before the end was stored.
-func meddledEnd(how string) string {
+// endAfter returns the status of a task on whose run the action was performed before the end was
+// stored.
+func endAfter(how string) string {
 	if how == cancelled {
 		return "cancelled"
 	}
 	return "completed"
 }
 
-// situation is a state in which a task waits.
-type situation struct {
-	begin  func(*meddled) *task
-	begun  func(*meddled, *task) error            // returns nil once the task is in the state
-	end    string                                 // status unless the run is cancelled; empty: completed
-	unsent bool                                   // if cancelled, the task ends before its vendor has a job
-	after  func(*meddled, map[string]*task) error // lets the tasks continue; the map's keys are the actions
+// waitState is a state in which a task waits.
+type waitState struct {
+	begin  func(*runWorld) *task
+	begun  func(*runWorld, *task) error            // returns nil once the task is in the state
+	end    string                                  // status unless the run is cancelled; empty: completed
+	unsent bool                                    // if cancelled, the task ends before its vendor has a job
+	after  func(*runWorld, map[string]*task) error // lets the tasks continue; the map's keys are the actions
 }
 
-// meddled is a world whose runs the test meddles with.
-type meddled struct {
+// runWorld is a world on whose runs the test performs the actions.
+type runWorld struct {
 	*world
-	slowURL string
-	asked   sync.Map      // paths of requested slow pictures
-	give    chan struct{} // closed to serve the pictures
+	slowURL   string
+	requested sync.Map      // paths of requested slow pictures
+	give      chan struct{} // closed to serve the pictures
 }
 
 // again is a suffix for the path of a picture that was requested more than once.
 const again = " again"
 
 // slow serves pictures once give is closed.
-func (m *meddled) slow() {
+func (m *runWorld) slow() {
 	m.t.Helper()
 	m.give = make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.Trim(r.URL.Path, "/")
-		if _, before := m.asked.LoadOrStore(name, true); before {
-			m.asked.Store(name+again, true)
+		if _, before := m.requested.LoadOrStore(name, true); before {
+			m.requested.Store(name+again, true)
 		}
 		select {
 		case <-m.give:
@@ -126,8 +127,8 @@ func (m *meddled) slow() {
 }
 
 // rowSays returns a condition: the query finds a row for the task.
-func rowSays(query string) func(*meddled, *task) error {
-	return func(m *meddled, t *task) error {
+func rowSays(query string) func(*runWorld, *task) error {
+	return func(m *runWorld, t *task) error {
 		rows, err := m.column(query, t.id)
 		if err == nil && len(rows) == 0 {
 			err = errors.New("it does not yet")
@@ -136,31 +137,31 @@ func rowSays(query string) func(*meddled, *task) error {
 	}
 }
 
-func begins(j job) func(*meddled) *task { return func(m *meddled) *task { return m.submit(j) } }
+func begins(j job) func(*runWorld) *task { return func(m *runWorld) *task { return m.submit(j) } }
 
-// situations are the states to test. Tasks that wait in the queue, for an operator or for modal
+// waitStates are the states to test. Tasks that wait in the queue, for an operator or for modal
 // parameters sleep like one that waits for its vendor. The random tests of package workflows
-// meddle with those runs.
-var situations = map[string]situation{
+// perform the actions on those runs.
+var waitStates = map[string]waitState{
 	"checking inputs": {
-		begin: func(m *meddled) *task {
+		begin: func(m *runWorld) *task {
 			name := randomText(10)
 			t := m.submit(job{model: beta, fields: map[string]any{"image_urls": []string{m.slowURL + "/" + name}}})
-			m.asked.Store(t.id, name)
+			m.requested.Store(t.id, name)
 			return t
 		},
 		unsent: true,
-		begun: func(m *meddled, t *task) error {
-			name, _ := m.asked.Load(t.id)
-			if _, ok := m.asked.Load(name); !ok {
+		begun: func(m *runWorld, t *task) error {
+			name, _ := m.requested.Load(t.id)
+			if _, ok := m.requested.Load(name); !ok {
 				return errors.New("its picture was not requested")
 			}
 			return nil
 		},
-		after: func(m *meddled, tasks map[string]*task) error { // the check without a run is stopped, and made again
-			name, _ := m.asked.Load(tasks[terminated].id)
+		after: func(m *runWorld, tasks map[string]*task) error { // the check without a run is stopped, and made again
+			name, _ := m.requested.Load(tasks[terminated].id)
 			err := until(m.t.Context(), recoverTime, func() error {
-				if _, ok := m.asked.Load(fmt.Sprint(name) + again); !ok {
+				if _, ok := m.requested.Load(fmt.Sprint(name) + again); !ok {
 					return errors.New("the picture of the terminated run was not requested again")
 				}
 				return nil
@@ -180,7 +181,7 @@ var situations = map[string]situation{
 	},
 	"copying": { // the first download hangs
 		begin: begins(job{model: alpha, directive: "fail=timeout, at=download, times=1, result_bytes=12000000"}),
-		begun: func(m *meddled, t *task) error {
+		begun: func(m *runWorld, t *task) error {
 			jobs, err := m.jobs(t)
 			if err == nil && (len(jobs) != 1 || jobs[0].Calls.Download == 0) {
 				err = fmt.Errorf("the vendor's jobs: %+v", jobs)
@@ -194,34 +195,34 @@ var situations = map[string]situation{
 // task waits (D1). The task ends once, with its money right, and nothing is submitted twice.
 func TestRunsMeddledWith(t *testing.T) {
 	t.Parallel()
-	m := &meddled{world: newWorld(t, options{shape: production})}
+	m := &runWorld{world: newWorld(t, options{shape: production})}
 	c := m.dial()
 	t.Cleanup(c.Close)
 	m.slow()
 	tasks := map[string]map[string]*task{}
-	for name, s := range situations {
+	for name, s := range waitStates {
 		tasks[name] = map[string]*task{}
 		for _, how := range []string{terminated, cancelled, reset} {
 			task := s.begin(m)
 			switch {
 			case how == cancelled:
-				if task.want, task.minJobs = "cancelled", 0; s.unsent {
+				if task.wantStatus, task.minJobs = "cancelled", 0; s.unsent {
 					task.maxJobs = 0
 				}
 			case s.end == "either":
-				task.want, task.minJobs = s.end, 0
+				task.wantStatus, task.minJobs = s.end, 0
 			}
 			tasks[name][how] = task
 			t.Logf("%s, is %s: %s", name, how, task.id)
 		}
 	}
 	var group sync.WaitGroup
-	for name, s := range situations {
+	for name, s := range waitStates {
 		group.Go(func() {
 			for how, task := range tasks[name] {
 				err := until(t.Context(), recoverTime, func() error { return s.begun(m, task) })
 				if err == nil {
-					err = m.tryMeddle(c, task.id, how)
+					err = m.tryActOnRun(c, task.id, how)
 				}
 				if err != nil {
 					t.Errorf("%s, %s: %v", name, how, err)
@@ -236,7 +237,7 @@ func TestRunsMeddledWith(t *testing.T) {
 	}
 	group.Wait()
 	ends := m.awaitEnds(recoverTime)
-	m.meddle(c, tasks["waiting for its vendor"][terminated].id, reset) // although the task has ended
+	m.actOnRun(c, tasks["waiting for its vendor"][terminated].id, reset) // although the task has ended
 	m.checkEnds(ends)
 	m.checkJobs(ends)
 	m.checkMoney(ends)
@@ -246,25 +247,25 @@ func TestRunsMeddledWith(t *testing.T) {
 	m.checkObjects(nil, false)
 }
 
-// verifyMeddledWhilePending meddles with a run before anything was sent: after the worker died
-// with its intent stored, and for a cancel and a termination also before the intent.
-func verifyMeddledWhilePending(t *testing.T, how string) {
+// verifyActionWhilePending performs an action on a run before anything was sent: after the worker
+// died with its intent stored, and for a cancel and a termination also before the intent.
+func verifyActionWhilePending(t *testing.T, how string) {
 	t.Helper()
 	w := newWorld(t, options{shape: production, failpoint: failpoint.IntentStored})
 	c := w.dial()
 	t.Cleanup(c.Close)
 	task := w.submit(job{model: alpha})
 	w.victim().awaitKilled(t, crashLimit)
-	w.meddle(c, task.id, how)
-	task.want = meddledEnd(how)
+	w.actOnRun(c, task.id, how)
+	task.wantStatus = endAfter(how)
 	if how == cancelled {
 		task.minJobs, task.maxJobs = 0, 0
 	}
 	if how != reset { // a run that has not begun cannot be reset
 		early := w.submit(job{model: alpha})
 		w.awaitRun(c, early.id)
-		w.meddle(c, early.id, how)
-		if early.want = meddledEnd(how); how == cancelled {
+		w.actOnRun(c, early.id, how)
+		if early.wantStatus = endAfter(how); how == cancelled {
 			early.minJobs, early.maxJobs = 0, 0
 		}
 	}
@@ -285,11 +286,11 @@ func (w *world) awaitRun(c client.Client, workflowID string) {
 	})
 }
 
-// meddlings returns the scenarios for each action.
-func meddlings() map[string]func(*testing.T) {
+// actionScenarios returns the scenarios for each action.
+func actionScenarios() map[string]func(*testing.T) {
 	all := map[string]func(*testing.T){}
 	for _, how := range []string{terminated, cancelled, reset} {
-		all[fmt.Sprintf("run %s while pending", how)] = func(t *testing.T) { t.Helper(); verifyMeddledWhilePending(t, how) }
+		all[fmt.Sprintf("run %s while pending", how)] = func(t *testing.T) { t.Helper(); verifyActionWhilePending(t, how) }
 	}
 	return all
 }

@@ -98,7 +98,7 @@ func newWorld(t *testing.T, o options) *world {
 	} else {
 		w.startProduction()
 	}
-	w.judged()
+	w.checkContract()
 	w.openAccount()
 	return w
 }
@@ -211,7 +211,7 @@ func (w *world) startProduction() {
 	settings["outbound"] = map[string]any{"allow": []string{"127.0.0.0/8"}}
 	settings["channels"] = sandboxChannels(w.sandbox)
 	if w.opts.channels != nil {
-		settings["channels"] = w.placed(w.opts.channels)
+		settings["channels"] = w.withSandboxURL(w.opts.channels)
 	}
 	if w.opts.alter != nil {
 		w.opts.alter(settings)

@@ -18,7 +18,7 @@ type Names []string
 func ParseNames(list string) (Names, error) {
 	var names Names
 	for name := range strings.SplitSeq(list, ",") {
-		name = plain(strings.TrimSpace(name))
+		name = normalizeName(strings.TrimSpace(name))
 		if name == "" {
 			continue
 		}
@@ -80,22 +80,22 @@ func (n Names) sameOrigin(r *http.Request) bool {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return false
 	}
-	return strings.EqualFold(u.Host, r.Host) || slices.Contains(n, plain(u.Hostname()))
+	return strings.EqualFold(u.Host, r.Host) || slices.Contains(n, normalizeName(u.Hostname()))
 }
 
 // hostname returns a Host without port and brackets, or "" if it is not valid.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
-		return plain(name)
+		return normalizeName(name)
 	}
 	if inner, ok := strings.CutPrefix(host, "["); ok {
-		return plain(strings.TrimSuffix(inner, "]"))
+		return normalizeName(strings.TrimSuffix(inner, "]"))
 	}
 	if strings.Contains(host, ":") {
 		return ""
 	}
-	return plain(host)
+	return normalizeName(host)
 }
 
-// plain returns a name in the form in which names are compared.
-func plain(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+// normalizeName returns a name in the form in which names are compared.
+func normalizeName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

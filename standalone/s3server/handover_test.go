@@ -26,10 +26,10 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// stored adapts the store to the activities.
-type stored struct{ *blob.Store }
+// bucketAdapter adapts the store to the activities.
+type bucketAdapter struct{ *blob.Store }
 
-func (s stored) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
+func (s bucketAdapter) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
 	return s.Store.Mirror(ctx, key, blob.Opener(open), blob.Limits(l))
 }
 
@@ -53,7 +53,7 @@ func (h handover) world(t *testing.T) *activitytest.World {
 	t.Helper()
 	w := activitytest.New(t, time.Now)
 	store := open(t, h.bucket())
-	w.Activities.Bucket, w.Activities.Sweeper = stored{store}, store
+	w.Activities.Bucket, w.Activities.Sweeper = bucketAdapter{store}, store
 	one := w.NewImage()
 	one.Plan.MaxBytes = 64 << 20
 	w.Store.Add(one)

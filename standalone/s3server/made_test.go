@@ -24,7 +24,7 @@ func made(t *testing.T, config blob.Config, class string, o mediagate.Outcome) (
 	if err := store.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.Activities.Bucket, w.Activities.Sweeper = stored{store}, store
+	w.Activities.Bucket, w.Activities.Sweeper = bucketAdapter{store}, store
 	video := w.NewVideo()
 	video.Plan.Media, video.Plan.MaxBytes = class, 512<<20
 	w.Store.Add(video)

@@ -103,7 +103,7 @@ func (s *suite) testFailed(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			key := prefix + strings.ReplaceAll(name, " ", "-") + "/1/0"
-			_, err := s.store.Mirror(ctx, key, from(test.body(cancel)), blob.Limits{MaxBytes: test.cap, Media: test.media})
+			_, err := s.store.Mirror(ctx, key, openerOf(test.body(cancel)), blob.Limits{MaxBytes: test.cap, Media: test.media})
 			if test.want == nil {
 				expectError(t, err, mediagate.KindInvalid, string(mediagate.CodeResultUnavailable))
 			} else if !errors.Is(err, test.want) {
@@ -151,7 +151,7 @@ func (s *suite) testArchive(t *testing.T) {
 			}
 			whole := file.Bytes()
 			limits := blob.Limits{MaxBytes: 4 * part, Media: "archive"}
-			_, err = s.store.Mirror(t.Context(), key, from(bytes.NewReader(whole[:len(whole)-1])), limits)
+			_, err = s.store.Mirror(t.Context(), key, openerOf(bytes.NewReader(whole[:len(whole)-1])), limits)
 			expectError(t, err, mediagate.KindInvalid, string(mediagate.CodeResultUnavailable))
 			s.expectNothing(t, prefix+fmt.Sprint(size)+"/", key)
 			r := s.mirror(t, key, bytes.NewReader(whole), limits)
@@ -172,7 +172,7 @@ func (s *suite) testReplace(t *testing.T) {
 	if got := s.get(t, key); got.sha256 != second.SHA256 {
 		t.Error("the second file does not stand in place of the first")
 	}
-	if _, err := s.store.Mirror(t.Context(), key, from(film(4*part)), limits); err == nil {
+	if _, err := s.store.Mirror(t.Context(), key, openerOf(film(4*part)), limits); err == nil {
 		t.Error("a file over the cap was taken")
 	}
 	if got := s.get(t, key); got.sha256 != second.SHA256 {

@@ -81,7 +81,7 @@ func (s *suite) testOlder(t *testing.T) {
 	if keys, _, _, err := s.store.Older(t.Context(), prefix, "", time.Hour); err != nil || len(keys) != 0 {
 		t.Errorf("old: %v (%v)", keys, err)
 	}
-	keys, last, more, err := s.store.Older(t.Context(), prefix, prefix+"1/1", everything)
+	keys, last, more, err := s.store.Older(t.Context(), prefix, prefix+"1/1", anyAge)
 	if want := prefix + "1/2"; err != nil || !slices.Equal(keys, []string{want}) || last != want || more {
 		t.Errorf("after the first: %v up to %q, more: %v (%v)", keys, last, more, err)
 	}

@@ -78,7 +78,7 @@ func TestRestart(t *testing.T) {
 			if err := store.EnsureBucket(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			file := from(bytes.NewReader(picture(t, 2, 2)))
+			file := openerOf(bytes.NewReader(picture(t, 2, 2)))
 			result, err := store.Mirror(t.Context(), "results/task/1/0", file, blob.Limits{Media: "image"})
 			if err != nil {
 				t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// everything is an age with which AbortStale aborts even new uploads. It allows for the server's
+// anyAge is an age with which AbortStale aborts even new uploads. It allows for the server's
 // clock.
-const everything = -time.Hour
+const anyAge = -time.Hour
 
 // testStore checks the promises of package blob on the server and bucket of c.
 func testStore(t *testing.T, c blob.Config) {
@@ -70,7 +70,7 @@ func (s *suite) prefix(t *testing.T, name string) string {
 		if _, err := s.store.DeletePrefix(ctx, p); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.store.AbortStale(ctx, p, everything); err != nil {
+		if _, err := s.store.AbortStale(ctx, p, anyAge); err != nil {
 			t.Error(err)
 		}
 	}
@@ -79,14 +79,14 @@ func (s *suite) prefix(t *testing.T, name string) string {
 	return p
 }
 
-// from returns an opener of a file of unknown length.
-func from(r io.Reader) blob.Opener {
+// openerOf returns an opener of a file of unknown length.
+func openerOf(r io.Reader) blob.Opener {
 	return func(context.Context) (io.ReadCloser, int64, error) { return io.NopCloser(r), -1, nil }
 }
 
 func (s *suite) mirror(t *testing.T, key string, body io.Reader, limits blob.Limits) mediagate.Result {
 	t.Helper()
-	r, err := s.store.Mirror(t.Context(), key, from(body), limits)
+	r, err := s.store.Mirror(t.Context(), key, openerOf(body), limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func (s *suite) put(t *testing.T, keys ...string) {
 // expectKeys checks that these are the objects below the prefix, in the order of their keys.
 func (s *suite) expectKeys(t *testing.T, prefix string, want ...string) {
 	t.Helper()
-	got, _, _, err := s.store.Older(t.Context(), prefix, "", everything)
+	got, _, _, err := s.store.Older(t.Context(), prefix, "", anyAge)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func (s *suite) expectNothing(t *testing.T, prefix, key string) {
 	if got := s.get(t, key); got.status != http.StatusNotFound {
 		t.Errorf("%s answers %d, want 404", key, got.status)
 	}
-	n, err := s.store.AbortStale(t.Context(), prefix, everything)
+	n, err := s.store.AbortStale(t.Context(), prefix, anyAge)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,11 +38,11 @@ func runTrusting(m *testing.M) int {
 	return m.Run()
 }
 
-// refusing wraps a store so that it refuses features that many services with the S3 protocol
+// withoutExtensions wraps a store so that it refuses features that many services with the S3 protocol
 // lack: bodies in aws-chunked chunks, trailers, and checksums other than the signature's.
-func refusing(next http.Handler) http.Handler {
+func withoutExtensions(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch status := refused(r); status {
+		switch status := refusalStatus(r); status {
 		case 0:
 			next.ServeHTTP(w, r)
 		case http.StatusNotImplemented:
@@ -53,7 +53,7 @@ func refusing(next http.Handler) http.Handler {
 	})
 }
 
-func refused(r *http.Request) int {
+func refusalStatus(r *http.Request) int {
 	switch {
 	case strings.Contains(r.Header.Get("Content-Encoding"), "aws-chunked"), strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-"),
 		r.Header.Get("X-Amz-Trailer") != "", len(r.Trailer) > 0, len(r.TransferEncoding) > 0:
@@ -76,9 +76,9 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>refused</Message></Error>"))
 }
 
-// behind serves the store of config over TLS as a service that is not Amazon's. It refuses the
+// serveOverTLS serves the store of config over TLS as a service that is not Amazon's. It refuses the
 // features that such services lack, and every request for which refuse returns a status.
-func behind(t *testing.T, config blob.Config, refuse func(*http.Request) int) blob.Config {
+func serveOverTLS(t *testing.T, config blob.Config, refuse func(*http.Request) int) blob.Config {
 	t.Helper()
 	to, err := url.Parse(config.Endpoint)
 	if err != nil {
@@ -88,7 +88,7 @@ func behind(t *testing.T, config blob.Config, refuse func(*http.Request) int) bl
 		r.SetURL(to)
 		r.Out.Host = r.In.Host // the signature covers the host
 	}}
-	front := httptest.NewTLSServer(refusing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	front := httptest.NewTLSServer(withoutExtensions(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status := refuse(r); status != 0 {
 			w.WriteHeader(status)
 			return
@@ -102,7 +102,7 @@ func behind(t *testing.T, config blob.Config, refuse func(*http.Request) int) bl
 
 func TestConformanceOverTLS(t *testing.T) {
 	_, config := start(t, t.TempDir())
-	testStore(t, behind(t, config, func(*http.Request) int { return 0 }))
+	testStore(t, serveOverTLS(t, config, func(*http.Request) int { return 0 }))
 }
 
 // TestBucketThatTakesNoFiles checks that a bucket that answers but stores no files is detected
@@ -110,7 +110,7 @@ func TestConformanceOverTLS(t *testing.T) {
 func TestBucketThatTakesNoFiles(t *testing.T) {
 	_, config := start(t, t.TempDir())
 	status := 0
-	store := open(t, behind(t, config, func(r *http.Request) int {
+	store := open(t, serveOverTLS(t, config, func(r *http.Request) int {
 		if r.Method == http.MethodPut || r.Method == http.MethodPost {
 			return status
 		}
@@ -140,7 +140,7 @@ func TestBucketThatTakesNoFiles(t *testing.T) {
 // read an object by its link, also after the preflight for a range.
 func TestOriginsMayReadLinks(t *testing.T) {
 	_, config := start(t, t.TempDir())
-	config = behind(t, config, func(*http.Request) int { return 0 })
+	config = serveOverTLS(t, config, func(*http.Request) int { return 0 })
 	store := open(t, config)
 	if err := store.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)

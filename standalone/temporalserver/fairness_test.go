@@ -16,19 +16,19 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// served holds the order in which work was done: accounts, by queue.
-type served struct {
+// workOrder holds the order in which work was done: accounts, by queue.
+type workOrder struct {
 	mu    sync.Mutex
 	order map[string][]string
 }
 
-func (s *served) note(what, account string) {
+func (s *workOrder) note(what, account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.order[what] = append(s.order[what], account)
 }
 
-func (s *served) of(what string) []string {
+func (s *workOrder) of(what string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.order[what])
@@ -36,7 +36,7 @@ func (s *served) of(what string) []string {
 
 // Step records the account of an activity, by the server's information about it. In the child,
 // the first attempt fails, to check that the retry still has the key.
-func (s *served) Step(ctx context.Context) error {
+func (s *workOrder) Step(ctx context.Context) error {
 	info := activity.GetInfo(ctx)
 	if info.TaskQueue == "child" && info.Attempt == 1 {
 		return temporal.NewApplicationErrorWithOptions("later", "later", temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
@@ -47,7 +47,7 @@ func (s *served) Step(ctx context.Context) error {
 
 // steps runs an activity on each queue: the second in a run that continues the first, the third
 // in a child.
-func (s *served) steps(ctx workflow.Context, queues []string) error {
+func (s *workOrder) steps(ctx workflow.Context, queues []string) error {
 	if !workflow.IsReplaying(ctx) {
 		s.note("runs", workflow.GetInfo(ctx).Priority.FairnessKey)
 	}
@@ -89,7 +89,7 @@ func TestFairness(t *testing.T) {
 	begin("busy", backlog)
 	begin("newcomer", 1)
 
-	s := &served{order: map[string][]string{}}
+	s := &workOrder{order: map[string][]string{}}
 	serve := func(name string, workflowsToo bool) {
 		t.Helper()
 		w := worker.New(c, name, worker.Options{DisableWorkflowWorker: !workflowsToo, MaxConcurrentActivityExecutionSize: 1})
@@ -104,7 +104,7 @@ func TestFairness(t *testing.T) {
 	}
 	// A quarter of the backlog may come before the newcomer: earlier work, and work that the
 	// server hands out at once.
-	comes := func(what string) {
+	checkTurn := func(what string) {
 		t.Helper()
 		order := s.of(what)
 		if at := slices.Index(order, "newcomer"); at < 0 || at > backlog/4 {
@@ -115,11 +115,11 @@ func TestFairness(t *testing.T) {
 	for i, name := range []string{"first", "continued", "child"} { // a queue is served once all of its work waits in it
 		waitFor(t, "runs with work for the queue "+name, (i+1)*(backlog+1), func() int { return len(s.of("runs")) })
 		if name == "first" {
-			comes("runs")
+			checkTurn("runs")
 		}
 		serve(name, false)
 		waitFor(t, "done of the queue "+name, backlog+1, func() int { return len(s.of(name)) })
-		comes(name)
+		checkTurn(name)
 	}
 }
 

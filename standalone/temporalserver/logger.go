@@ -40,25 +40,25 @@ func (*logger) Info(string, ...tag.Tag) {}
 
 // Warn logs a warning.
 func (l *logger) Warn(msg string, tags ...tag.Tag) {
-	if !l.muted.Load() && !hungUp(tags) && msg != ownMatter {
+	if !l.muted.Load() && !isCallerGone(tags) && msg != metricsWarning {
 		l.log(slog.LevelWarn, msg, tags)
 	}
 }
 
 // Error logs an error.
 func (l *logger) Error(msg string, tags ...tag.Tag) {
-	if !hungUp(tags) {
+	if !isCallerGone(tags) {
 		l.log(slog.LevelError, msg, tags)
 	}
 }
 
-// ownMatter is a harmless warning of the service: labels for its metrics are lost when one of
+// metricsWarning is a harmless warning of the service: labels for its metrics are lost when one of
 // its roles calls another outside a request.
-const ownMatter = "TrailerToContextMetadataInterceptor: Trailer had metadata but context not wrapped"
+const metricsWarning = "TrailerToContextMetadataInterceptor: Trailer had metadata but context not wrapped"
 
-// hungUp reports whether a line is about a call that its caller cancelled. Every client that
+// isCallerGone reports whether a line is about a call that its caller cancelled. Every client that
 // stops during a call is such a caller, and the client repeats the call later.
-func hungUp(tags []tag.Tag) bool {
+func isCallerGone(tags []tag.Tag) bool {
 	for _, t := range tags {
 		if zapped, ok := t.(tag.ZapTag); ok && t.Key() == "error" {
 			err, _ := zapped.Field().Interface.(error)
@@ -79,20 +79,20 @@ func (l *logger) Panic(msg string, tags ...tag.Tag) {
 }
 
 // Fatal logs an error and ends the process, as its callers rely on. The database survives that.
-// If a port was taken, Fatal instead panics with a *collision, and startOnce recovers it, so
+// If a port was taken, Fatal instead panics with a *portTakenError, and startOnce recovers it, so
 // that startService can try other ports.
 func (l *logger) Fatal(msg string, tags ...tag.Tag) {
-	if lost := collisionAmong(tags); lost != nil {
+	if lost := findPortTaken(tags); lost != nil {
 		panic(lost)
 	}
 	l.log(slog.LevelError, msg, tags)
 	os.Exit(1)
 }
 
-// collisionAmong returns the port that a role could not listen on because another program does,
+// findPortTaken returns the port that a role could not listen on because another program does,
 // or nil if the tags name none.
-func collisionAmong(tags []tag.Tag) *collision {
-	var lost collision
+func findPortTaken(tags []tag.Tag) *portTakenError {
+	var lost portTakenError
 	for _, t := range tags {
 		zapped, ok := t.(tag.ZapTag)
 		switch {

@@ -35,10 +35,10 @@ func TestPortsAreTakenMeanwhile(t *testing.T) {
 			var lost []string
 			service, at, err := startService(t.Context(), "127.0.0.1:0", log, func(p portPlan) (temporal.Server, error) {
 				if len(lost) == 0 {
-					rob(t, port(p))
+					occupy(t, port(p))
 				}
 				service, err := startOnce(p, stores, log)
-				if c := (*collision)(nil); errors.As(err, &c) {
+				if c := (*portTakenError)(nil); errors.As(err, &c) {
 					lost = append(lost, c.addr)
 					if c.addr != port(p).Addr() || !strings.Contains(err.Error(), "another program listens on "+c.addr) {
 						t.Errorf("%s was taken: %v", port(p).Addr(), err)
@@ -78,7 +78,7 @@ func TestNamedPortIsTakenMeanwhile(t *testing.T) {
 	log, tries := newLogger(slog.New(slog.NewTextHandler(t.Output(), nil))), 0
 	_, _, err = startService(t.Context(), named.Addr(), log, func(p portPlan) (temporal.Server, error) {
 		tries++
-		rob(t, p.frontend)
+		occupy(t, p.frontend)
 		return startOnce(p, stores, log)
 	})
 	if err == nil || tries != 1 || !strings.Contains(err.Error(), "another program listens on "+named.Addr()) {
@@ -86,8 +86,8 @@ func TestNamedPortIsTakenMeanwhile(t *testing.T) {
 	}
 }
 
-// rob listens on the port until the test ends, as another program would.
-func rob(t *testing.T, p freeport.Port) {
+// occupy listens on the port until the test ends, as another program would.
+func occupy(t *testing.T, p freeport.Port) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", p.Addr())
 	if err != nil {

@@ -94,7 +94,7 @@ func startService(
 		if err == nil {
 			return service, plan.addr(), nil
 		}
-		var lost *collision
+		var lost *portTakenError
 		if !errors.As(err, &lost) || try == freeport.Tries || (lost.addr == plan.frontend.Addr() && !plan.frontend.Chosen) {
 			return nil, "", err
 		}
@@ -106,7 +106,7 @@ func startOnce(plan portPlan, stores config.Persistence, log *logger) (service t
 	defer func() {
 		switch thrown := recover().(type) {
 		case nil:
-		case *collision: // thrown by logger.Fatal instead of ending the process
+		case *portTakenError: // thrown by logger.Fatal instead of ending the process
 			service, err = nil, thrown
 		default:
 			panic(thrown)
@@ -132,19 +132,19 @@ func startOnce(plan portPlan, stores config.Persistence, log *logger) (service t
 	return service, nil
 }
 
-// collision is the error for a port on which another program listens.
-type collision struct {
+// portTakenError is the error for a port on which another program listens.
+type portTakenError struct {
 	addr string
 	err  error
 }
 
 // Error implements error.
-func (c *collision) Error() string {
+func (c *portTakenError) Error() string {
 	return "another program listens on " + c.addr + ": " + c.err.Error()
 }
 
 // Unwrap returns the error of the operating system.
-func (c *collision) Unwrap() error { return c.err }
+func (c *portTakenError) Unwrap() error { return c.err }
 
 // Addr returns the host:port that clients dial.
 func (s *Server) Addr() string { return s.addr }

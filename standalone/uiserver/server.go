@@ -68,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		http: &http.Server{Handler: cfg.Names.Wrap(pages), ReadHeaderTimeout: readTimeout},
 		done: make(chan error, 1),
-		url:  "http://" + net.JoinHostPort(browsable(at.IP), strconv.Itoa(at.Port)),
+		url:  "http://" + net.JoinHostPort(reachable(at.IP), strconv.Itoa(at.Port)),
 	}
 	go func() { s.done <- s.http.Serve(listener) }()
 	return s, nil
@@ -144,9 +144,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// browsable returns the address, or the loopback in place of an unspecified one, which a browser
+// reachable returns the address, or the loopback in place of an unspecified one, which a browser
 // cannot open.
-func browsable(ip net.IP) string {
+func reachable(ip net.IP) string {
 	if ip.IsUnspecified() {
 		return "127.0.0.1"
 	}

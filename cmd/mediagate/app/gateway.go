@@ -446,8 +446,8 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	}
 	return worker.Run(ctx, worker.Config{
 		Temporal: g.Temporal, Activities: acts, Providers: g.Config.vendors.Known(), Channels: g.channels.Names(),
-		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
-		Serving: func() { g.polling.Store(true) }, Observe: g.metrics.StepEnded,
+		Grace: g.Config.ShutdownGrace, Logger: g.log, RecordChannels: g.Store.SeenChannel,
+		OnServing: func() { g.polling.Store(true) }, Observe: g.metrics.StepEnded,
 	})
 }
 
