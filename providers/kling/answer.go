@@ -58,10 +58,10 @@ func readTask(answer vendorhttp.Answer) task {
 	return body.Data
 }
 
-// idOf returns the job's id from the answer to a submission.
-func idOf(answer vendorhttp.Answer, at place) string {
+// readJobID returns the job's id from the answer to a submission.
+func readJobID(answer vendorhttp.Answer, at place) string {
 	if at.newer() {
-		return readMade(answer)
+		return readSubmittedID(answer)
 	}
 	return readTask(answer).TaskID.ID()
 }
@@ -85,7 +85,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	report.State, report.Word = a.http.State(states, t.Status)
 	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Offer(success(t, placeOf(ref.State).marked))
+		report.Offer(successOutcome(t, placeOf(ref.State).wantsWatermark))
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(t.StatusText))
 		report.Outcome.VendorCharge = mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)
@@ -111,8 +111,9 @@ func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, erro
 	return mediagate.Report{Ref: ref, Percent: -1, Named: named}, nil
 }
 
-// success returns the outcome of a job by its files. whole reports whether every file has a link.
-func success(t task, watermarked bool) (out *mediagate.Outcome, whole bool) {
+// successOutcome returns the outcome of a job by its files. whole reports whether every file has a
+// link.
+func successOutcome(t task, watermarked bool) (out *mediagate.Outcome, whole bool) {
 	out, whole = &mediagate.Outcome{VendorCharge: mediagate.ChargedBy(t.Units.Decimal(), chargeUnit)}, true
 	stated := true
 	for i, v := range t.Result.Videos {

@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// fine is the code of an answer without an error.
-const fine = "0"
+// codeOK is the code of an answer without an error.
+const codeOK = "0"
 
 // meanings is the vendor's error table. The code decides, never the HTTP status: the vendor answers
 // 429 both for missing funds and for too many calls.
@@ -38,12 +38,12 @@ var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"5001": {Kind: mediagate.KindAmbiguous}, // maintenance
 	"5002": {Kind: mediagate.KindAmbiguous}, // timeout inside
 	// A success without the requested data proves nothing.
-	fine: {Kind: mediagate.KindAmbiguous},
+	codeOK: {Kind: mediagate.KindAmbiguous},
 }
 
-// unfit reports whether the code may refuse the token and not the key behind it. Then a new token
-// is worth a try.
-func unfit(code vendorhttp.Text) bool {
+// mayRefuseToken reports whether the code may refuse the token and not the key behind it. Then a
+// new token is worth a try.
+func mayRefuseToken(code vendorhttp.Text) bool {
 	switch code {
 	case "1000", "1001", "1002", "1003", "1004":
 		return true
@@ -52,8 +52,8 @@ func unfit(code vendorhttp.Text) bool {
 	}
 }
 
-// said reads the error of an answer.
-func said(h *head) vendorhttp.Reading {
+// readError reads the error of an answer.
+func readError(h *head) vendorhttp.Reading {
 	if h == nil {
 		return vendorhttp.Reading{}
 	}
@@ -63,13 +63,13 @@ func said(h *head) vendorhttp.Reading {
 	}
 }
 
-// made reads the answer to a submission. If our id is taken, an earlier call has arrived, and a
-// lookup finds its job. An unknown model has the same code as a wrong address, so made also checks
-// that the text speaks of a model.
-func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Reading {
-	s := said(h)
-	s.Done = s.Code == fine && answer.Status < http.StatusMultipleChoices && idOf(answer, at) != ""
-	if s.FromVendor && duplicate(h) {
+// readSubmission reads the answer to a submission. If our id is taken, an earlier call has arrived,
+// and a lookup finds its job. An unknown model has the same code as a wrong address, so
+// readSubmission also checks that the text speaks of a model.
+func readSubmission(answer vendorhttp.Answer, h *head, at place) vendorhttp.Reading {
+	s := readError(h)
+	s.Done = s.Code == codeOK && answer.Status < http.StatusMultipleChoices && readJobID(answer, at) != ""
+	if s.FromVendor && isDuplicate(h) {
 		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	}
 	ofModel := contains(strings.ToLower(s.Text), "model", "模型")
@@ -79,22 +79,22 @@ func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Reading {
 	return s
 }
 
-// found reads the answer to a query.
-func found(answer vendorhttp.Answer, h *head) vendorhttp.Reading {
-	s := said(h)
-	s.Done = s.Code == fine && answer.Status == http.StatusOK
+// readQuery reads the answer to a query.
+func readQuery(answer vendorhttp.Answer, h *head) vendorhttp.Reading {
+	s := readError(h)
+	s.Done = s.Code == codeOK && answer.Status == http.StatusOK
 	s.ForAllCalls = s.Meaning.Kind == mediagate.KindForbidden
-	if s.FromVendor && absent(h) {
+	if s.FromVendor && isAbsent(h) {
 		s.Meaning, s.ForAllCalls = vendorhttp.Meaning{Kind: mediagate.KindNotFound}, true
 	}
 	return s
 }
 
-// absent reports whether the answer says that there is no such job. Callers take that as proof when
-// they look for a lost submission, so absent accepts few answers. The older endpoints say it with
-// the code of a bad value, so absent also checks the text. It does not accept 1202, an unknown
-// method, which may mean a wrong address.
-func absent(env *head) bool {
+// isAbsent reports whether the answer says that there is no such job. Callers take that as proof
+// when they look for a lost submission, so isAbsent accepts few answers. The older endpoints say it
+// with the code of a bad value, so isAbsent also checks the text. It does not accept 1202, an
+// unknown method, which may mean a wrong address.
+func isAbsent(env *head) bool {
 	switch env.Code {
 	case "1203":
 		return true
@@ -106,10 +106,10 @@ func absent(env *head) bool {
 	}
 }
 
-// duplicate reports whether the vendor refuses the external id because it exists. The vendor
+// isDuplicate reports whether the vendor refuses the external id because it exists. The vendor
 // documents only that the id must be unique, so the words are a broad guess. A false match costs
 // one lookup.
-func duplicate(env *head) bool {
+func isDuplicate(env *head) bool {
 	if env.Code != "1200" && env.Code != "1201" {
 		return false
 	}

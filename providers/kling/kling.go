@@ -26,7 +26,7 @@ type Adapter struct {
 	http       *vendorhttp.Client
 	auth       authorizer
 	generation string
-	bothKnown  bool // the credentials are valid in both generations
+	opensBoth  bool // the credentials are valid in both generations
 }
 
 // New returns the adapter of a channel. Its errors name the channel and the field.
@@ -56,7 +56,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 		Secrets: []mediagate.Secret{keys.access, keys.secret, keys.api},
 	}, opt)
 	a := &Adapter{
-		http: client, auth: newAuthorizer(keys, client.Now), generation: generation, bothKnown: has("api_key"),
+		http: client, auth: newAuthorizer(keys, client.Now), generation: generation, opensBoth: has("api_key"),
 	}
 	if generation == generationV2 {
 		return &batching{a}, nil
@@ -111,11 +111,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	if err := a.http.ErrorOf(vendorhttp.Submits, answer, made(answer, head, w.at)); err != nil {
+	if err := a.http.ErrorOf(vendorhttp.Submits, answer, readSubmission(answer, head, w.at)); err != nil {
 		return mediagate.Submission{}, err
 	}
 	ref := refOf(job, w.at)
-	ref.JobID = idOf(answer, w.at)
+	ref.JobID = readJobID(answer, w.at)
 	return mediagate.Submission{Ref: ref}, nil
 }
 
@@ -139,7 +139,7 @@ func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 // ask asks for a job at each place where it may be. A reference with the vendor's id has one place.
 // The job is absent only if every place says so.
 func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
-	places := a.places(ref)
+	places := a.placesOf(ref)
 	if len(places) == 0 {
 		// KindNotFound would prove that the vendor has no such job.
 		return mediagate.Report{}, mediagate.Errorf(
@@ -157,15 +157,15 @@ func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (med
 	return mediagate.Report{}, absent
 }
 
-// places returns the places where the job may be. The reference's State names one. Without a State
-// they are all endpoints of the older generation that the operation may have used. If only our id
-// is known, the channel may have sent the job before it changed its generation, so places adds the
-// other generation. A key pair is valid in the older one only.
-func (a *Adapter) places(ref mediagate.JobRef) []place {
+// placesOf returns the places where the job may be. The reference's State names one. Without a
+// State they are all endpoints of the older generation that the operation may have used. If only
+// our id is known, the channel may have sent the job before it changed its generation, so placesOf
+// adds the other generation. A key pair is valid in the older one only.
+func (a *Adapter) placesOf(ref mediagate.JobRef) []place {
 	at := placeOf(ref.State)
 	var older []place
 	for _, endpoint := range endpoints[ref.Operation] {
-		older = append(older, place{endpoint, at.marked})
+		older = append(older, place{endpoint, at.wantsWatermark})
 	}
 	stated := []place{at}
 	switch {
@@ -174,8 +174,8 @@ func (a *Adapter) places(ref mediagate.JobRef) []place {
 	case ref.JobID == "" && at.newer():
 		return append(stated, older...)
 	}
-	if ref.JobID == "" && a.bothKnown && len(stated) > 0 {
-		return append(stated, place{newerTasks, at.marked})
+	if ref.JobID == "" && a.opensBoth && len(stated) > 0 {
+		return append(stated, place{newerTasks, at.wantsWatermark})
 	}
 	return stated
 }
@@ -190,7 +190,7 @@ func (a *Adapter) query(ctx context.Context, ref mediagate.JobRef, at place, id 
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	if err := a.http.ErrorOf(vendorhttp.Reads, answer, found(answer, head)); err != nil {
+	if err := a.http.ErrorOf(vendorhttp.Reads, answer, readQuery(answer, head)); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, readTask(answer))
@@ -220,7 +220,7 @@ func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) 
 			return vendorhttp.Answer{}, nil, err
 		}
 		head := readHead(answer)
-		if again && head != nil && unfit(head.Code) && a.auth.renew(token) {
+		if again && head != nil && mayRefuseToken(head.Code) && a.auth.renew(token) {
 			continue
 		}
 		return answer, head, nil

@@ -85,14 +85,14 @@ func writeNewer(job mediagate.Job) (wire, error) {
 	switch {
 	case job.Operation == opVideo, job.Operation == opBaseVideo:
 		endpoint, err = r.setPlain(p)
-	case job.Operation == opOmni && !worded(job):
-		if err = p.wordReferences(); err == nil {
-			err = r.setReferred(p)
+	case job.Operation == opOmni && !isStoredInVendorForm(job):
+		if err = p.writeReferencesText(); err == nil {
+			err = r.setReferences(p)
 		}
 	default:
-		if !worded(job) {
-			if err = p.suitsFrames(); err == nil {
-				err = p.wordFrames()
+		if !isStoredInVendorForm(job) {
+			if err = p.checkFrames(); err == nil {
+				err = p.writeFramesText()
 			}
 		}
 		if err == nil {
@@ -106,12 +106,12 @@ func writeNewer(job mediagate.Job) (wire, error) {
 		return wire{}, err
 	}
 	return wire{
-		path: "/" + endpoint + "/" + model, body: r, at: place{endpoint: newerTasks, marked: p.Watermark},
+		path: "/" + endpoint + "/" + model, body: r, at: place{endpoint: newerTasks, wantsWatermark: p.Watermark},
 	}, nil
 }
 
 func (p *params) newerSettings(model string) (newerSettings, error) {
-	seconds, err := whole(p.Duration)
+	seconds, err := parseInteger(p.Duration)
 	if err != nil {
 		return newerSettings{}, invalid("duration", "must be an integer")
 	}
@@ -126,18 +126,18 @@ func (p *params) newerSettings(model string) (newerSettings, error) {
 		s.Audio = "native"
 	}
 	if model != o1 {
-		cut := p.MultiShot != nil && *p.MultiShot
-		s.MultiShot = &cut
+		multiShot := p.MultiShot != nil && *p.MultiShot
+		s.MultiShot = &multiShot
 	}
 	return s, nil
 }
 
 // setPlain writes text alone, or frames and subjects by id.
 func (r *newerRequest) setPlain(p *params) (endpoint string, err error) {
-	if err := p.suitsPlain(); err != nil {
+	if err := p.checkPlain(); err != nil {
 		return "", err
 	}
-	if err := p.avoid(); err != nil {
+	if err := p.appendNegativePrompt(); err != nil {
 		return "", err
 	}
 	if len(p.ImageURLs) == 0 {
@@ -163,8 +163,8 @@ func (r *newerRequest) setFramed(p *params) error {
 	return r.addElements(p)
 }
 
-// setReferred writes images and videos as references.
-func (r *newerRequest) setReferred(p *params) error {
+// setReferences writes images and videos as references.
+func (r *newerRequest) setReferences(p *params) error {
 	r.Settings.AspectRatio = p.AspectRatio
 	for i, link := range p.ImageURLs {
 		r.addPicture(i+1, link)
@@ -226,14 +226,14 @@ func (r *newerRequest) addElements(p *params) error {
 // this generation.
 func (r *newerRequest) setPrompt(p *params, endpoint string) error {
 	field, text := "prompt", p.Prompt
-	if p.cut() {
+	if p.hasCustomShots() {
 		var err error
 		if text, err = p.shotText(); err != nil {
 			return err
 		}
 		field = "multi_prompt"
 	}
-	text = atSigns(text)
+	text = convertReferences(text)
 	if utf8.RuneCountInString(text) > maxNewer {
 		return invalid(field, fmt.Sprintf("must be at most %d characters in all, as the provider is told it", maxNewer))
 	}
@@ -255,11 +255,11 @@ func (p *params) shotText() (string, error) {
 	}
 	var shots []numbered
 	for i, s := range p.MultiPrompt {
-		n, err := whole(s.Index)
+		n, err := parseInteger(s.Index)
 		if err != nil {
 			return "", invalid(fmt.Sprintf("multi_prompt[%d].index", i), "must be an integer")
 		}
-		seconds, err := whole(s.Duration)
+		seconds, err := parseInteger(s.Duration)
 		if err != nil {
 			return "", invalid(fmt.Sprintf("multi_prompt[%d].duration", i), "must be an integer")
 		}
@@ -276,9 +276,10 @@ func (p *params) shotText() (string, error) {
 
 var reference = regexp.MustCompile(`<<<((?:image|element|video)_[0-9]+)>>>`)
 
-// atSigns replaces each <<<image_1>>> by @image_1, the form of a reference in this generation. It
-// adds a blank if a word touches the reference, because the word would become part of it.
-func atSigns(text string) string {
+// convertReferences replaces each <<<image_1>>> by @image_1, the form of a reference in this
+// generation. It adds a blank if a word touches the reference, because the word would become part
+// of it.
+func convertReferences(text string) string {
 	var b strings.Builder
 	start := 0
 	for _, at := range reference.FindAllStringSubmatchIndex(text, -1) {

@@ -36,8 +36,8 @@ var newerStates = map[string]mediagate.JobState{
 	"failed":     mediagate.JobFailed,
 }
 
-// readMade returns the job's id from the answer to a submission.
-func readMade(answer vendorhttp.Answer) string {
+// readSubmittedID returns the job's id from the answer to a submission.
+func readSubmittedID(answer vendorhttp.Answer) string {
 	var body struct {
 		Data newerTask `json:"data"`
 	}
@@ -110,7 +110,7 @@ func (a *Adapter) tasks(ctx context.Context, key string, ids ...string) ([]newer
 	if err != nil {
 		return nil, err
 	}
-	if err := a.http.ErrorOf(vendorhttp.Reads, answer, found(answer, head)); err != nil {
+	if err := a.http.ErrorOf(vendorhttp.Reads, answer, readQuery(answer, head)); err != nil {
 		return nil, err
 	}
 	var body struct {
@@ -138,19 +138,19 @@ func (a *Adapter) newerReport(ref mediagate.JobRef, t newerTask) (mediagate.Repo
 				files.Result.Videos = append(files.Result.Videos, out.video)
 			}
 		}
-		report.Offer(success(files, placeOf(ref.State).marked))
-		report.Outcome.VendorCharge = t.charged()
+		report.Offer(successOutcome(files, placeOf(ref.State).wantsWatermark))
+		report.Outcome.VendorCharge = t.totalCharge()
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(t.Message))
-		report.Outcome.VendorCharge = t.charged()
+		report.Outcome.VendorCharge = t.totalCharge()
 	default: // still under way
 	}
 	return report, nil
 }
 
-// charged returns the sum of the vendor's charges, or nil if they differ in kind or an amount is
-// missing.
-func (t newerTask) charged() *mediagate.VendorCharge {
+// totalCharge returns the sum of the vendor's charges, or nil if they differ in kind or an amount
+// is missing.
+func (t newerTask) totalCharge() *mediagate.VendorCharge {
 	var sum *mediagate.VendorCharge
 	for i, b := range t.Billing {
 		unit := cmp.Or(string(b.Currency), string(b.Kind))

@@ -35,8 +35,8 @@ var endpoints = map[string][]string{
 // were stored under the operation omni, and already in the vendor's form.
 const framesModel = "kling-v3-omni"
 
-// worded reports whether the job's request was stored in the vendor's form.
-func worded(job mediagate.Job) bool {
+// isStoredInVendorForm reports whether the job's request was stored in the vendor's form.
+func isStoredInVendorForm(job mediagate.Job) bool {
 	return job.Operation == opOmni && job.Upstream == framesModel
 }
 
@@ -69,7 +69,7 @@ func Description() providers.Description {
 // fieldsOf returns the fields that the job may have.
 func fieldsOf(job mediagate.Job) []string {
 	name := job.Operation
-	if worded(job) {
+	if isStoredInVendorForm(job) {
 		name = opOmniFrames
 	}
 	return Description().Operations[name].Fields

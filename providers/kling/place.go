@@ -6,24 +6,24 @@ import "strings"
 // place for each endpoint, the newer one a single place. The vendor makes a file with a watermark
 // beside the plain one, on demand.
 type place struct {
-	endpoint string
-	marked   bool
+	endpoint       string
+	wantsWatermark bool
 }
 
-// marking follows the endpoint in the State of a reference. Stored references contain it, so it
-// must not change.
-const marking = " watermark"
+// watermarkSuffix follows the endpoint in the State of a reference. Stored references contain it,
+// so it must not change.
+const watermarkSuffix = " watermark"
 
 // state returns the place in the form that a reference stores.
 func (p place) state() string {
-	if p.marked {
-		return p.endpoint + marking
+	if p.wantsWatermark {
+		return p.endpoint + watermarkSuffix
 	}
 	return p.endpoint
 }
 
 func placeOf(state string) place {
-	endpoint, marked := strings.CutSuffix(state, marking)
+	endpoint, marked := strings.CutSuffix(state, watermarkSuffix)
 	return place{endpoint, marked}
 }
 

@@ -54,9 +54,9 @@ type element struct {
 
 func (e element) byName() bool { return e.ElementID == "" }
 
-// cut reports whether the client divided the video into shots. The vendor then reads their prompts
-// and ignores the prompt of the video.
-func (p *params) cut() bool {
+// hasCustomShots reports whether the client divided the video into shots. The vendor then reads
+// their prompts and ignores the prompt of the video.
+func (p *params) hasCustomShots() bool {
 	return p.MultiShot != nil && *p.MultiShot && p.ShotType == "customize" && len(p.MultiPrompt) > 0
 }
 
@@ -148,7 +148,7 @@ func write(job mediagate.Job) (*request, place, error) {
 	if err != nil {
 		return nil, place{}, err
 	}
-	at := place{endpoint: omniVideo, marked: p.Watermark}
+	at := place{endpoint: omniVideo, wantsWatermark: p.Watermark}
 	r := &request{
 		ModelName:      job.Upstream,
 		Mode:           p.Mode,
@@ -163,17 +163,17 @@ func write(job mediagate.Job) (*request, place, error) {
 	switch {
 	case job.Operation == opVideo, job.Operation == opBaseVideo:
 		at.endpoint, err = r.setVideo(p)
-	case worded(job):
+	case isStoredInVendorForm(job):
 		err = r.setFrames(p)
 	case job.Operation == opOmniFrames:
-		if err = p.suitsFrames(); err == nil {
-			err = p.wordFrames()
+		if err = p.checkFrames(); err == nil {
+			err = p.writeFramesText()
 		}
 		if err == nil {
 			err = r.setFrames(p)
 		}
 	default:
-		if err = p.wordReferences(); err == nil {
+		if err = p.writeReferencesText(); err == nil {
 			err = r.setReferences(p)
 		}
 	}
@@ -198,7 +198,7 @@ func (r *request) setDuration(p *params) error {
 	if p.Duration == "" {
 		return nil
 	}
-	seconds, err := whole(p.Duration)
+	seconds, err := parseInteger(p.Duration)
 	if err != nil {
 		return mediagate.Invalid("duration", "duration must be an integer")
 	}
@@ -217,12 +217,12 @@ func (r *request) setShots(p *params) error {
 		return nil
 	}
 	for i, shot := range p.MultiPrompt {
-		index, err := whole(shot.Index)
+		index, err := parseInteger(shot.Index)
 		if err != nil {
 			field := fmt.Sprintf("multi_prompt[%d].index", i)
 			return mediagate.Invalid(field, "%s must be an integer", field)
 		}
-		seconds, err := whole(shot.Duration)
+		seconds, err := parseInteger(shot.Duration)
 		if err != nil {
 			field := fmt.Sprintf("multi_prompt[%d].duration", i)
 			return mediagate.Invalid(field, "%s must be an integer", field)
@@ -237,7 +237,7 @@ func (r *request) setShots(p *params) error {
 // setVideo writes the fields that only the plain endpoints take, and chooses between the endpoints
 // by the images. They take subjects by id only, and only beside a first frame.
 func (r *request) setVideo(p *params) (endpoint string, err error) {
-	if err := p.suitsPlain(); err != nil {
+	if err := p.checkPlain(); err != nil {
 		return "", err
 	}
 	r.NegativePrompt = p.NegativePrompt
@@ -252,9 +252,9 @@ func (r *request) setVideo(p *params) (endpoint string, err error) {
 	return image2video, nil
 }
 
-// suitsPlain returns an error if the endpoints for plain text and frames cannot express the
+// checkPlain returns an error if the endpoints for plain text and frames cannot express the
 // request.
-func (p *params) suitsPlain() error {
+func (p *params) checkPlain() error {
 	switch i := slices.IndexFunc(p.ElementList, element.byName); {
 	case i >= 0:
 		return invalid(fmt.Sprintf("element_list[%d].name", i), "is not possible here")
@@ -270,9 +270,9 @@ func (p *params) suitsPlain() error {
 // frameTypes holds omni-video's names for a first and a last frame.
 var frameTypes = []string{"first_frame", "end_frame"}
 
-// suitsFrames returns an error if the request belongs to another endpoint, or if omni-video cannot
+// checkFrames returns an error if the request belongs to another endpoint, or if omni-video cannot
 // make it.
-func (p *params) suitsFrames() error {
+func (p *params) checkFrames() error {
 	named := slices.ContainsFunc(p.ElementList, element.byName)
 	switch {
 	case len(p.ElementList) == 0:
@@ -353,8 +353,8 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// whole reads an integer in any form, such as 5 or 5.0.
-func whole(n json.Number) (int, error) {
+// parseInteger reads an integer in any form, such as 5 or 5.0.
+func parseInteger(n json.Number) (int, error) {
 	f, err := n.Float64()
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1e9 {
 		return 0, fmt.Errorf("%q is no integer", n)

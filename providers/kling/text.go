@@ -23,10 +23,10 @@ const (
 	maxReferencesWithVideo = 4
 )
 
-// wordFrames adds the negative prompt and the subjects by name to the texts, because omni-video has
-// no fields for them.
-func (p *params) wordFrames() error {
-	if err := p.avoid(); err != nil {
+// writeFramesText adds the negative prompt and the subjects by name to the texts, because
+// omni-video has no fields for them.
+func (p *params) writeFramesText() error {
+	if err := p.appendNegativePrompt(); err != nil {
 		return err
 	}
 	subjects, err := p.numberSubjects(maxReferences)
@@ -36,8 +36,8 @@ func (p *params) wordFrames() error {
 	return p.mentionSubjects(subjects)
 }
 
-// wordReferences is wordFrames for requests whose own images are references too.
-func (p *params) wordReferences() error {
+// writeReferencesText is writeFramesText for requests whose own images are references too.
+func (p *params) writeReferencesText() error {
 	if err := p.referToFirst(); err != nil {
 		return err
 	}
@@ -64,12 +64,12 @@ func (p *params) rewrite(change func(text string, bound int, read bool) (string,
 	tooLong := func(field string, bound int) error {
 		return invalid(field, fmt.Sprintf("must be a string of at most %d characters, %s", bound, why))
 	}
-	text, ok := change(p.Prompt, p.bound, !p.cut())
+	text, ok := change(p.Prompt, p.bound, !p.hasCustomShots())
 	if !ok {
 		return tooLong("prompt", p.bound)
 	}
 	p.Prompt = text
-	if !p.cut() {
+	if !p.hasCustomShots() {
 		return nil
 	}
 	for i := range p.MultiPrompt {
@@ -80,8 +80,9 @@ func (p *params) rewrite(change func(text string, bound int, read bool) (string,
 	return nil
 }
 
-// avoid adds the negative prompt to the end of the texts, because omni-video has no field for it.
-func (p *params) avoid() error {
+// appendNegativePrompt adds the negative prompt to the end of the texts, because omni-video has no
+// field for it.
+func (p *params) appendNegativePrompt() error {
 	words := strings.TrimSpace(p.NegativePrompt)
 	p.NegativePrompt = ""
 	if words == "" {
@@ -136,7 +137,7 @@ func (p *params) numberSubjects(room int) ([]*subject, error) {
 		return nil, invalid("element_list",
 			"has more subjects than can be shown beside the rest: a picture of each must fit")
 	}
-	share(subjects, room)
+	sharePictures(subjects, room)
 	n := len(p.ImageURLs)
 	for _, sub := range subjects {
 		references := make([]string, len(sub.pictures))
@@ -160,7 +161,7 @@ func (p *params) mentionSubjects(subjects []*subject) error {
 	}, "with the references that stand for the names of element_list"); err != nil {
 		return err
 	}
-	if !p.cut() {
+	if !p.hasCustomShots() {
 		p.Prompt = putInFront(p.Prompt, subjects, p.bound)
 	}
 	return nil
@@ -182,9 +183,9 @@ func (p *params) subjects() []*subject {
 	return subjects
 }
 
-// share divides room between the subjects: one picture for each, then a second one for each, and so
-// on. With room for 7, three subjects of 4 pictures get 3, 2 and 2.
-func share(subjects []*subject, room int) {
+// sharePictures divides room between the subjects: one picture for each, then a second one for
+// each, and so on. With room for 7, three subjects of 4 pictures get 3, 2 and 2.
+func sharePictures(subjects []*subject, room int) {
 	counts := make([]int, len(subjects))
 	for round := 0; room > 0; round++ {
 		before := room
@@ -224,7 +225,7 @@ func mention(text string, subjects []*subject, bound int, note bool) (string, bo
 		if text[i] != '@' || (i > 0 && i != end && wordByte(text[i-1])) {
 			continue
 		}
-		if sub := named(text[i+1:], subjects); sub != nil {
+		if sub := findSubject(text[i+1:], subjects); sub != nil {
 			add(text[start:i], nil)
 			add(sub.references, sub)
 			start = i + 1 + len(sub.name)
@@ -272,9 +273,9 @@ func putInFront(text string, subjects []*subject, bound int) string {
 	return front.String() + text
 }
 
-// named returns the subject with the longest name that text begins with. The name must not be part
-// of a longer word. It returns nil if there is none.
-func named(text string, subjects []*subject) *subject {
+// findSubject returns the subject with the longest name that text begins with. The name must not be
+// part of a longer word. It returns nil if there is none.
+func findSubject(text string, subjects []*subject) *subject {
 	var found *subject
 	for _, sub := range subjects {
 		rest, ok := strings.CutPrefix(text, sub.name)

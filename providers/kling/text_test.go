@@ -17,9 +17,9 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// shown is the part of a request that concerns its subjects: the texts, and how many pictures of
-// each subject are left. The count is 0 for a subject by id.
-type shown struct {
+// sentSubjects is the part of a request that concerns its subjects: the texts, and how many
+// pictures of each subject are left. The count is 0 for a subject by id.
+type sentSubjects struct {
 	Prompt   string
 	Shots    []string
 	Pictures []int
@@ -44,13 +44,13 @@ func sent(t *testing.T, operation, upstream, params string) (string, error) {
 	return vendor.Requests()[0].Body, nil
 }
 
-// told submits a request and returns how it shows its subjects.
-func told(t *testing.T, operation, fields string) (shown, error) {
+// submitSubjects submits a request and returns how it shows its subjects.
+func submitSubjects(t *testing.T, operation, fields string) (sentSubjects, error) {
 	t.Helper()
 	fields = `{` + fields + `}`
 	body, err := sent(t, operation, "kling-x", fields)
 	if err != nil {
-		return shown{}, err
+		return sentSubjects{}, err
 	}
 	var given struct {
 		Elements []struct{ Name string } `json:"element_list"`
@@ -72,7 +72,7 @@ func told(t *testing.T, operation, fields string) (shown, error) {
 	if got.NegativePrompt != nil {
 		t.Errorf("the vendor has no field negative_prompt here: %s", body)
 	}
-	s := shown{Prompt: got.Prompt}
+	s := sentSubjects{Prompt: got.Prompt}
 	for _, shot := range got.MultiPrompt {
 		s.Shots = append(s.Shots, shot.Prompt)
 	}
@@ -123,82 +123,82 @@ func TestSubjectsInTexts(t *testing.T) {
 	say := func(prompt string) string { return `"prompt":` + quote(prompt) + `,` }
 	for name, tt := range map[string]struct {
 		operation, fields string
-		want              shown
+		want              sentSubjects
 	}{
 		"one": {
 			"omni_frames", say("@cat sits, @cat sleeps") + subjects(named("cat", 2)),
-			shown{"<<<image_1>>> <<<image_2>>> (the cat) sits, <<<image_1>>> <<<image_2>>> sleeps", nil, []int{2}},
+			sentSubjects{"<<<image_1>>> <<<image_2>>> (the cat) sits, <<<image_1>>> <<<image_2>>> sleeps", nil, []int{2}},
 		},
 		"after a first frame": {
 			"omni_frames", say("@cat sits") + `"image_urls":` + urls(1) + `,` + subjects(named("cat", 3)),
-			shown{"<<<image_2>>> <<<image_3>>> <<<image_4>>> (the cat) sits", nil, []int{3}},
+			sentSubjects{"<<<image_2>>> <<<image_3>>> <<<image_4>>> (the cat) sits", nil, []int{3}},
 		},
 		"three of 4 pictures": {
 			"omni_frames", say("@a @b @c") + subjects(named("a", 4), named("b", 4), named("c", 4)),
-			shown{"<<<image_1>>> <<<image_2>>> <<<image_3>>> (the a) <<<image_4>>> <<<image_5>>> (the b) <<<image_6>>> <<<image_7>>> (the c)", nil, []int{3, 2, 2}},
+			sentSubjects{"<<<image_1>>> <<<image_2>>> <<<image_3>>> (the a) <<<image_4>>> <<<image_5>>> (the b) <<<image_6>>> <<<image_7>>> (the c)", nil, []int{3, 2, 2}},
 		},
 		"three, one of few pictures": {
 			"omni_frames", say("@a @b @c") + subjects(named("a", 2), named("b", 4), named("c", 2)),
-			shown{"<<<image_1>>> <<<image_2>>> (the a) <<<image_3>>> <<<image_4>>> <<<image_5>>> (the b) <<<image_6>>> <<<image_7>>> (the c)", nil, []int{2, 3, 2}},
+			sentSubjects{"<<<image_1>>> <<<image_2>>> (the a) <<<image_3>>> <<<image_4>>> <<<image_5>>> (the b) <<<image_6>>> <<<image_7>>> (the c)", nil, []int{2, 3, 2}},
 		},
 		"three beside two frames": {
 			"omni_frames", say("@a @b @c") + `"image_urls":` + urls(2) + `,` + subjects(named("a", 4), named("b", 4), named("c", 4)),
-			shown{"<<<image_3>>> <<<image_4>>> (the a) <<<image_5>>> <<<image_6>>> (the b) <<<image_7>>> (the c)", nil, []int{2, 2, 1}},
+			sentSubjects{"<<<image_3>>> <<<image_4>>> (the a) <<<image_5>>> <<<image_6>>> (the b) <<<image_7>>> (the c)", nil, []int{2, 2, 1}},
 		},
 		"beside one by id": {
 			"omni_frames", say("@b and <<<element_1>>>") + subjects(named("b", 4), `{"element_id":7}`, named("c", 4)),
-			shown{"<<<image_4>>> <<<image_5>>> <<<image_6>>> (the c) <<<image_1>>> <<<image_2>>> <<<image_3>>> (the b) and <<<element_1>>>", nil, []int{3, 0, 3}},
+			sentSubjects{"<<<image_4>>> <<<image_5>>> <<<image_6>>> (the c) <<<image_1>>> <<<image_2>>> <<<image_3>>> (the b) and <<<element_1>>>", nil, []int{3, 0, 3}},
 		},
 		"own images and references": {
 			"omni", say("@cat in <<<image_2>>>") + `"image_urls":` + urls(2) + `,` + subjects(named("cat", 2)),
-			shown{"<<<image_3>>> <<<image_4>>> (the cat) in <<<image_2>>>", nil, []int{2}},
+			sentSubjects{"<<<image_3>>> <<<image_4>>> (the cat) in <<<image_2>>>", nil, []int{2}},
 		},
 		"own images without a reference": {
 			"omni", say("@cat sits") + `"image_urls":` + urls(1) + `,` + subjects(named("cat", 2)),
-			shown{"<<<image_1>>><<<image_2>>> <<<image_3>>> (the cat) sits", nil, []int{2}},
+			sentSubjects{"<<<image_1>>><<<image_2>>> <<<image_3>>> (the cat) sits", nil, []int{2}},
 		},
 		"a full list": {
 			"omni", say("@a, @b <<<image_1>>>") + `"image_urls":` + urls(5) + `,` + subjects(named("a", 4), named("b", 4)),
-			shown{"<<<image_6>>> (the a), <<<image_7>>> (the b) <<<image_1>>>", nil, []int{1, 1}},
+			sentSubjects{"<<<image_6>>> (the a), <<<image_7>>> (the b) <<<image_1>>>", nil, []int{1, 1}},
 		},
 		"beside a video": {
 			"omni", say("@a and @b") + subjects(named("a", 4), named("b", 4)) + film,
-			shown{"<<<image_1>>> <<<image_2>>> (the a) and <<<image_3>>> <<<image_4>>> (the b)", nil, []int{2, 2}},
+			sentSubjects{"<<<image_1>>> <<<image_2>>> (the a) and <<<image_3>>> <<<image_4>>> (the b)", nil, []int{2, 2}},
 		},
 		"beside a video and an image": {
 			"omni", say("@a and @b <<<image_1>>>") + `"image_urls":` + urls(1) + `,` + subjects(named("a", 4), `{"element_id":7}`, named("b", 4)) + film,
-			shown{"<<<image_2>>> (the a) and <<<image_3>>> (the b) <<<image_1>>>", nil, []int{1, 0, 1}},
+			sentSubjects{"<<<image_2>>> (the a) and <<<image_3>>> (the b) <<<image_1>>>", nil, []int{1, 0, 1}},
 		},
 		"shots": {
 			"omni_frames", say("@dog runs") + multi + subjects(named("cat", 2), named("dog", 2), named("owl", 2)),
-			shown{"<<<image_3>>> <<<image_4>>> runs", []string{
+			sentSubjects{"<<<image_3>>> <<<image_4>>> runs", []string{
 				"<<<image_1>>> <<<image_2>>> (the cat) sits",
 				"<<<image_3>>> <<<image_4>>> (the dog) and <<<image_1>>> <<<image_2>>> run",
 			}, []int{2, 2, 2}},
 		},
 		"what to avoid": {
 			"omni_frames", say("a boat ") + `"negative_prompt":" fog, @cat ",` + subjects(named("cat", 2), named("dog", 2)),
-			shown{"<<<image_3>>> <<<image_4>>> (the dog) a boat\nAvoid: fog, <<<image_1>>> <<<image_2>>> (the cat)", nil, []int{2, 2}},
+			sentSubjects{"<<<image_3>>> <<<image_4>>> (the dog) a boat\nAvoid: fog, <<<image_1>>> <<<image_2>>> (the cat)", nil, []int{2, 2}},
 		},
 		"what to avoid in shots": {
 			"omni_frames", say("a boat") + `"negative_prompt":"fog",` + multi + subjects(named("cat", 2), named("dog", 2)),
-			shown{"a boat", []string{
+			sentSubjects{"a boat", []string{
 				"<<<image_1>>> <<<image_2>>> (the cat) sits\nAvoid: fog",
 				"<<<image_3>>> <<<image_4>>> (the dog) and <<<image_1>>> <<<image_2>>> run\nAvoid: fog",
 			}, []int{2, 2}},
 		},
 		"what to avoid, by id": {
 			"omni_frames", say("a boat") + `"negative_prompt":"fog",` + subjects(`{"element_id":7}`),
-			shown{"a boat\nAvoid: fog", nil, []int{0}},
+			sentSubjects{"a boat\nAvoid: fog", nil, []int{0}},
 		},
 		"a blank to avoid": {
 			"omni_frames", say("a boat") + `"negative_prompt":" ",` + subjects(`{"element_id":7}`),
-			shown{"a boat", nil, []int{0}},
+			sentSubjects{"a boat", nil, []int{0}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := told(t, tt.operation, tt.fields)
+			got, err := submitSubjects(t, tt.operation, tt.fields)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +253,7 @@ func TestMentions(t *testing.T) {
 				items = append(items, strings.Replace(named(name, 2), "the ", "<<<image_9>>>", 1))
 				pairs = append(pairs, fmt.Sprintf("#%d", i+1), fmt.Sprintf("<<<image_%d>>> <<<image_%d>>>", 2*i+1, 2*i+2))
 			}
-			got, err := told(t, "omni_frames", `"prompt":`+quote(tt.prompt)+`,`+subjects(items...))
+			got, err := submitSubjects(t, "omni_frames", `"prompt":`+quote(tt.prompt)+`,`+subjects(items...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -292,11 +292,11 @@ func TestRoomForSubjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := told(t, tt.operation, tt.fields)
+			got, err := submitSubjects(t, tt.operation, tt.fields)
 			if tt.param != "" {
 				var e *mediagate.Error
 				if !errors.As(err, &e) || e.Kind != mediagate.KindInvalid || e.Param != tt.param || !strings.Contains(e.Message, "the names of element_list") {
-					t.Errorf("told: %v", err)
+					t.Errorf("submitSubjects: %v", err)
 				}
 				return
 			}
@@ -343,10 +343,10 @@ func TestAdditionsMustFit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := told(t, tc.operation, tc.fields)
+			_, err := submitSubjects(t, tc.operation, tc.fields)
 			var e *mediagate.Error
 			if errors.As(err, &e); (tc.want == "") != (err == nil) || err != nil && e.Message != tc.want {
-				t.Errorf("told: %v, want %q", err, tc.want)
+				t.Errorf("submitSubjects: %v, want %q", err, tc.want)
 			}
 		})
 	}
@@ -363,9 +363,9 @@ func TestReferenceIsPutInFront(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := told(t, "omni", tc.fields)
+			got, err := submitSubjects(t, "omni", tc.fields)
 			if err != nil || got.Prompt != tc.want {
-				t.Errorf("told %q, %v, want %q", got.Prompt, err, tc.want)
+				t.Errorf("submitted %q, %v, want %q", got.Prompt, err, tc.want)
 			}
 		})
 	}

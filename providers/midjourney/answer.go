@@ -30,16 +30,16 @@ const (
 	codeQueued   = "22"
 )
 
-// later is the shortest pause before the next try when the proxy has no free account or its queue
-// is full.
-const later = 5 * time.Second
+// queueRetry is the shortest pause before the next try when the proxy has no free account or its
+// queue is full.
+const queueRetry = 5 * time.Second
 
 // meanings is the proxy's table of refusals, which mostly come with HTTP 200. The meaning of
 // codeMissing depends on the job; see reply.meaning.
 var meanings = map[string]vendorhttp.Meaning{
 	"4":  {Kind: mediagate.KindInvalid},
-	"9":  {Kind: mediagate.KindCapacity, Retry: later}, // a fault of the proxy, or a full queue
-	"23": {Kind: mediagate.KindCapacity, Retry: later},
+	"9":  {Kind: mediagate.KindCapacity, Retry: queueRetry}, // a fault of the proxy, or a full queue
+	"23": {Kind: mediagate.KindCapacity, Retry: queueRetry},
 	"24": {Kind: mediagate.KindModerated},
 }
 
@@ -47,14 +47,14 @@ var meanings = map[string]vendorhttp.Meaning{
 // and the other one is an unknown earlier job.
 var noAccount = regexp.MustCompile(`(?i)\baccounts?\b|账号`)
 
-// refused matches the words of a refusal of content.
-var refused = regexp.MustCompile(
+// contentRefusal matches the words of a refusal of content.
+var contentRefusal = regexp.MustCompile(
 	`(?i)banned prompt|moderat|content polic|community (guidelines|standards)|violat|sensitive|image denied|敏感|违规|违禁|审核`,
 )
 
-// accepted returns the job's id from the answer to a submission. An action whose answer has the id
-// of the earlier job has made no job, so that is a KindInvalid.
-func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string, error) {
+// readSubmission returns the job's id from the answer to a submission. An action whose answer has
+// the id of the earlier job has made no job, so that is a KindInvalid.
+func (a *Adapter) readSubmission(job mediagate.Job, answer vendorhttp.Answer) (string, error) {
 	var r reply
 	own := answer.Decode(&r) == nil && r.Code != ""
 	id, fine := a.http.ID(r.Result), answer.Status < http.StatusMultipleChoices && r.accepts()
@@ -86,8 +86,8 @@ func (r reply) meaning(job mediagate.Job) vendorhttp.Meaning {
 	case r.Code == codeMissing && follows && !noAccount.MatchString(string(r.Description)):
 		return vendorhttp.Meaning{Kind: mediagate.KindInvalid}
 	case r.Code == codeMissing:
-		return vendorhttp.Meaning{Kind: mediagate.KindCapacity, Retry: later}
-	case ok && refused.MatchString(string(r.Description)):
+		return vendorhttp.Meaning{Kind: mediagate.KindCapacity, Retry: queueRetry}
+	case ok && contentRefusal.MatchString(string(r.Description)):
 		return vendorhttp.Meaning{Kind: mediagate.KindModerated}
 	}
 	return m
@@ -101,7 +101,7 @@ func (a *Adapter) readError(answer vendorhttp.Answer) error {
 	switch status := answer.Status; {
 	case status == http.StatusTooManyRequests:
 		v.Kind = mediagate.KindThrottled
-	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && !markup(answer.Body):
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && !isMarkup(answer.Body):
 		v.Kind = mediagate.KindCredentials // the body is empty or plain text
 	case own && r.Code == codeMissing && status < http.StatusInternalServerError &&
 		!noAccount.MatchString(string(r.Description)):
@@ -110,8 +110,8 @@ func (a *Adapter) readError(answer vendorhttp.Answer) error {
 	return a.http.Refuse(v, answer, string(r.Code), "", string(r.Description))
 }
 
-// markup reports whether the body is HTML, which comes from a server before the proxy.
-func markup(body []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) }
+// isMarkup reports whether the body is HTML, which comes from a server before the proxy.
+func isMarkup(body []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) }
 
 // task is a job in an answer of the proxy.
 type task struct {
@@ -184,7 +184,7 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 	}
 	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Offer(a.success(ref, t))
+		report.Offer(a.successOutcome(ref, t))
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(t)
 	default: // still under way
@@ -201,9 +201,9 @@ func percent(progress vendorhttp.Text) int {
 	return min(n, 99)
 }
 
-// success returns the outcome of a job by its pictures or texts. whole reports whether every
+// successOutcome returns the outcome of a job by its pictures or texts. whole reports whether every
 // picture has its link.
-func (a *Adapter) success(ref mediagate.JobRef, t task) (out *mediagate.Outcome, whole bool) {
+func (a *Adapter) successOutcome(ref mediagate.JobRef, t task) (out *mediagate.Outcome, whole bool) {
 	out = &mediagate.Outcome{Made: &mediagate.Made{Buttons: t.buttons()}}
 	if ref.Operation == opDescribe || t.Action == "DESCRIBE" {
 		// The picture of such a job is the client's own.
@@ -212,7 +212,7 @@ func (a *Adapter) success(ref mediagate.JobRef, t task) (out *mediagate.Outcome,
 	}
 	out.Made.Prompt = t.prompt()
 	out.Media, whole = t.media()
-	if a.dialect == dialectNovicezk && t.four() {
+	if a.dialect == dialectNovicezk && t.isGrid() {
 		id := t.Properties.MessageHash.ID()
 		if id == "" {
 			id = t.ID.ID()
@@ -229,7 +229,7 @@ var upload = regexp.MustCompile(`<?https?://(?:s\.mj\.run|[a-z0-9.-]*discord(?:a
 func (t task) prompt() string {
 	for _, text := range []vendorhttp.Text{t.Properties.FinalPrompt, t.PromptEn, t.Prompt} {
 		if words := upload.ReplaceAllString(string(text), ""); words != "" {
-			return bounded(words)
+			return cleanText(words)
 		}
 	}
 	return ""
@@ -246,7 +246,7 @@ func (t task) media() (out []mediagate.Media, whole bool) {
 			single = append(single, mediagate.Media{URL: link, Index: i})
 		}
 	}
-	switch four := t.four(); {
+	switch four := t.isGrid(); {
 	case four && image != "" && len(single) == 4:
 		return append([]mediagate.Media{{URL: image, Role: mediagate.RoleGrid}}, single...), true
 	case four && image != "":
@@ -263,8 +263,8 @@ func (t task) media() (out []mediagate.Media, whole bool) {
 }
 
 var (
-	cancelled = regexp.MustCompile(`(?i)cancel+ed|取消`)
-	unfit     = regexp.MustCompile(`(?i)invalid (parameter|link|prompt|request)`)
+	cancelled      = regexp.MustCompile(`(?i)cancel+ed|取消`)
+	invalidRequest = regexp.MustCompile(`(?i)invalid (parameter|link|prompt|request)`)
 )
 
 // failed returns the outcome of a failed job. The proxies give the reason in words only.
@@ -275,9 +275,9 @@ func (a *Adapter) failed(t task) *mediagate.Outcome {
 		f := vendorhttp.FailureOf(vendorhttp.Meaning{})
 		f.Message = "the job was cancelled at the vendor"
 		return a.http.Failed(f, "")
-	case refused.MatchString(reason):
+	case contentRefusal.MatchString(reason):
 		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{Kind: mediagate.KindModerated}), reason)
-	case unfit.MatchString(reason):
+	case invalidRequest.MatchString(reason):
 		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{Kind: mediagate.KindInvalid}), reason)
 	default:
 		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{}), reason)

@@ -28,23 +28,23 @@ type button struct {
 	Emoji    vendorhttp.Text `json:"emoji"`
 }
 
-// foreign holds the prefixes of buttons that do not make pictures of one job: they make a video or
-// several jobs at once, or only mark the earlier job, whose own id is then the answer.
-var foreign = []string{
+// unsupportedPrefixes holds the prefixes of buttons that do not make pictures of one job: they make
+// a video or several jobs at once, or only mark the earlier job, whose own id is then the answer.
+var unsupportedPrefixes = []string{
 	"MJ::JOB::animate_", "MJ::JOB::video", "MJ::BOOKMARK", "MJ::Job::PicReader::all",
 }
 
-// pressable reports whether the adapter can press the button.
-func pressable(customID string) bool {
+// isPressable reports whether the adapter can press the button.
+func isPressable(customID string) bool {
 	return customID != "" &&
-		!slices.ContainsFunc(foreign, func(p string) bool { return strings.HasPrefix(customID, p) })
+		!slices.ContainsFunc(unsupportedPrefixes, func(p string) bool { return strings.HasPrefix(customID, p) })
 }
 
 // buttons returns the buttons that clients see: those that can be pressed, each with a label.
 func (t task) buttons() []mediagate.Button {
 	var out []mediagate.Button
 	for _, b := range t.Buttons {
-		if id := b.CustomID.ID(); pressable(id) {
+		if id := b.CustomID.ID(); isPressable(id) {
 			out = append(out, mediagate.Button{CustomID: id, Label: cmp.Or(b.Label.Prose(), b.Emoji.Prose())})
 		}
 	}
@@ -53,9 +53,9 @@ func (t task) buttons() []mediagate.Button {
 
 var classicPattern = regexp.MustCompile(`^MJ::JOB::(upsample|variation|reroll)::([0-9])::`)
 
-// classic reads a button that both dialects have. It returns the action and the number of the
-// picture, from 1 to 4, or 0 for a reroll, which concerns all four.
-func classic(customID string) (action string, index int, ok bool) {
+// parseClassicButton reads a button that both dialects have. It returns the action and the number
+// of the picture, from 1 to 4, or 0 for a reroll, which concerns all four.
+func parseClassicButton(customID string) (action string, index int, ok bool) {
 	m := classicPattern.FindStringSubmatch(customID)
 	if m == nil {
 		return "", 0, false
@@ -87,16 +87,16 @@ func classicButtons(id string) []mediagate.Button {
 	return append(out, mediagate.Button{CustomID: "MJ::JOB::reroll::0::" + id + "::SOLO", Label: rerollEmoji})
 }
 
-// four reports whether the job's picture is a grid of four. A grid has a button to upscale each of
-// the four. If the job has no buttons, its action decides.
-func (t task) four() bool {
+// isGrid reports whether the job's picture is a grid of four. A grid has a button to upscale each
+// of the four. If the job has no buttons, its action decides.
+func (t task) isGrid() bool {
 	if len(t.Buttons) == 0 {
 		return slices.Contains([]string{"IMAGINE", "VARIATION", "REROLL", "BLEND"}, string(t.Action))
 	}
 	seen := 0
 	for i := 1; i <= 4; i++ {
 		if slices.ContainsFunc(t.Buttons, func(b button) bool {
-			action, index, ok := classic(string(b.CustomID))
+			action, index, ok := parseClassicButton(string(b.CustomID))
 			return ok && action == "UPSCALE" && index == i
 		}) {
 			seen++

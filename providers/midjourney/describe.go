@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// textMost bounds a text of the vendor, in characters.
-	textMost = 4000
-	// descriptionsMost bounds the descriptions of one picture. The vendor writes four.
-	descriptionsMost = 8
+	// maxText bounds a text of the vendor, in characters.
+	maxText = 4000
+	// maxDescriptions bounds the descriptions of one picture. The vendor writes four.
+	maxDescriptions = 8
 )
 
 var (
@@ -50,16 +50,16 @@ func split(text string) []string {
 		}
 	}
 	for i, words := range out {
-		out[i] = bounded(words)
+		out[i] = cleanText(words)
 	}
-	return out[:min(len(out), descriptionsMost)]
+	return out[:min(len(out), maxDescriptions)]
 }
 
-// bounded returns the text without control characters, cut to textMost characters.
-func bounded(text string) string {
+// cleanText returns the text without control characters, cut to maxText characters.
+func cleanText(text string) string {
 	text = vendorhttp.Text(text).Prose()
-	if runes := []rune(text); len(runes) > textMost {
-		return string(runes[:textMost])
+	if runes := []rune(text); len(runes) > maxText {
+		return string(runes[:maxText])
 	}
 	return text
 }

@@ -73,8 +73,8 @@ type Adapter struct {
 	images  *inline.Images
 }
 
-// stopping is an adapter for a proxy that can stop jobs.
-type stopping struct{ *Adapter }
+// cancellable is an adapter for a proxy that can stop jobs.
+type cancellable struct{ *Adapter }
 
 // New returns the adapter of a channel. Its errors name the channel and the field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, error) {
@@ -94,7 +94,7 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 	}, opt)
 	a := &Adapter{http: client, dialect: dialect, images: inline.NewImages(client.Now)}
 	if dialect == dialectTrueai {
-		return &stopping{a}, nil
+		return &cancellable{a}, nil
 	}
 	return a, nil
 }
@@ -132,7 +132,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	id, err := a.accepted(job, answer)
+	id, err := a.readSubmission(job, answer)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -199,7 +199,7 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 
 // Cancel stops a job that has not ended. The proxy accepts every such call, and a poll shows the
 // result.
-func (s *stopping) Cancel(ctx context.Context, ref mediagate.JobRef) error {
+func (s *cancellable) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}

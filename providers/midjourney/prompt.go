@@ -12,10 +12,10 @@ const niji = "niji 6"
 
 var versions = []string{"5.2", "6", "6.1", "7", niji}
 
-// words returns the prompt in the vendor's form: the client's text and then our fields as
+// buildPrompt returns the prompt in the vendor's form: the client's text and then our fields as
 // parameters. The text has no parameters of its own, because the catalog refuses them. The version
 // is always among the parameters, since each account has its own default.
-func (p *params) words(dialect string) (string, error) {
+func (p *params) buildPrompt(dialect string) (string, error) {
 	switch {
 	case strings.TrimSpace(p.Prompt) == "":
 		return "", mediagate.Invalid("prompt", "prompt is required")
@@ -28,24 +28,24 @@ func (p *params) words(dialect string) (string, error) {
 	if p.Version == niji {
 		version = "--" + niji
 	}
-	told := []string{strings.TrimSpace(p.Prompt)}
+	parts := []string{strings.TrimSpace(p.Prompt)}
 	add := func(name, value string) {
 		if value != "" {
-			told = append(told, "--"+name+" "+value)
+			parts = append(parts, "--"+name+" "+value)
 		}
 	}
 	add("ar", p.Size)
-	told = append(told, version)
+	parts = append(parts, version)
 	add("seed", p.Seed.String())
 	add("stylize", p.Stylize.String())
 	add("chaos", p.Chaos.String())
 	add("weird", p.Weird.String())
 	if p.Tile {
-		told = append(told, "--tile")
+		parts = append(parts, "--tile")
 	}
 	if dialect != dialectTrueai {
-		told = append(told, "--"+p.Speed)
+		parts = append(parts, "--"+p.Speed)
 	}
 	add("no", strings.TrimSpace(p.NegativePrompt)) // comes last, because it takes all words that follow
-	return strings.Join(told, " "), nil
+	return strings.Join(parts, " "), nil
 }

@@ -14,9 +14,9 @@ import (
 
 // The limits of images in a request.
 const (
-	promptImages = 5
-	blendLeast   = 2
-	blendMost    = 4
+	maxPromptImages = 5
+	minBlendImages  = 2
+	maxBlendImages  = 4
 )
 
 // The vendor's bots.
@@ -82,7 +82,7 @@ func write(job mediagate.Job, dialect string) (*wire, error) {
 		return nil, err
 	}
 	r := request{State: job.ExternalID, NotifyHook: job.CallbackURL}
-	w := &wire{document: func(images []inline.Blob) any { return r.with(job.Operation, images) }}
+	w := &wire{document: func(images []inline.Blob) any { return r.withImages(job.Operation, images) }}
 	switch job.Operation {
 	case opImagine:
 		err = r.setImagine(p, dialect)
@@ -108,8 +108,8 @@ func write(job mediagate.Job, dialect string) (*wire, error) {
 	return w, nil
 }
 
-// with returns the request with these images, each as a data URI.
-func (r request) with(operation string, images []inline.Blob) request {
+// withImages returns the request with these images, each as a data URI.
+func (r request) withImages(operation string, images []inline.Blob) request {
 	for _, img := range images {
 		uri := "data:" + img.MimeType + ";base64," + img.Data
 		switch operation {
@@ -144,10 +144,10 @@ func (p *params) path(operation, dialect string) (string, error) {
 }
 
 func (r *request) setImagine(p *params, dialect string) error {
-	if len(p.ImageURLs) > promptImages {
-		return mediagate.Invalid("image_urls", "image_urls must be an array of at most %d items", promptImages)
+	if len(p.ImageURLs) > maxPromptImages {
+		return mediagate.Invalid("image_urls", "image_urls must be an array of at most %d items", maxPromptImages)
 	}
-	prompt, err := p.words(dialect)
+	prompt, err := p.buildPrompt(dialect)
 	if err != nil {
 		return err
 	}
@@ -165,8 +165,9 @@ var dimensions = []string{"PORTRAIT", "SQUARE", "LANDSCAPE"}
 
 func (r *request) setBlend(p *params, dialect string) error {
 	switch n := len(p.ImageURLs); {
-	case n < blendLeast || n > blendMost:
-		return mediagate.Invalid("image_urls", "image_urls must be an array of %d to %d items", blendLeast, blendMost)
+	case n < minBlendImages || n > maxBlendImages:
+		return mediagate.Invalid("image_urls",
+			"image_urls must be an array of %d to %d items", minBlendImages, maxBlendImages)
 	case !slices.Contains(dimensions, p.Dimensions):
 		return mediagate.Invalid("dimensions", "dimensions must be %s", strings.Join(dimensions, ", "))
 	}
@@ -184,9 +185,9 @@ func (r *request) setDescribe(p *params) error {
 	return nil
 }
 
-// own returns the vendor's id of the earlier job that a request works on. Only the proxy that made
-// the job knows it.
-func own(s *mediagate.Source) (string, error) {
+// sourceJobID returns the vendor's id of the earlier job that a request works on. Only the proxy
+// that made the job knows it.
+func sourceJobID(s *mediagate.Source) (string, error) {
 	switch {
 	case s == nil || s.Ref.JobID == "":
 		return "", mediagate.Invalid("task_id", "task_id names no job of the provider's")
@@ -198,11 +199,11 @@ func own(s *mediagate.Source) (string, error) {
 
 // setAction writes the press of a button, and returns the path of the request.
 func (r *request) setAction(s *mediagate.Source, at, dialect string) (string, error) {
-	id, err := own(s)
+	id, err := sourceJobID(s)
 	if err != nil {
 		return "", err
 	}
-	if !pressable(s.Button) {
+	if !isPressable(s.Button) {
 		return "", mediagate.Invalid("custom_id", "custom_id %s is not supported here", mediagate.Quote(s.Button))
 	}
 	r.TaskID = id
@@ -210,7 +211,7 @@ func (r *request) setAction(s *mediagate.Source, at, dialect string) (string, er
 		r.CustomID = s.Button
 		return at, nil
 	}
-	action, index, ok := classic(s.Button)
+	action, index, ok := parseClassicButton(s.Button)
 	if !ok {
 		return "", mediagate.Invalid("custom_id", "custom_id %s is not supported here", mediagate.Quote(s.Button))
 	}
@@ -223,7 +224,7 @@ func (r *request) setModal(p *params, s *mediagate.Source, dialect string) error
 	if dialect != dialectTrueai {
 		return mediagate.Invalid("task_id", "task_id names a task that cannot be completed here")
 	}
-	id, err := own(s)
+	id, err := sourceJobID(s)
 	if err != nil {
 		return err
 	}
