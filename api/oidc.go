@@ -54,7 +54,8 @@ func CallbackURL(publicURL string) string {
 }
 
 var errNoFlow = &mediagate.Error{
-	Kind: mediagate.KindUnauthenticated, Message: "no sign-in is under way in this browser, or it took too long: begin again",
+	Kind:    mediagate.KindUnauthenticated,
+	Message: "no sign-in is under way in this browser, or it took too long: begin again",
 }
 
 // oidcView says whether operators can sign in by OpenID Connect, and where.
@@ -125,11 +126,14 @@ func (s *Server) handleOIDCCallback(c *call) error {
 	}
 	c.operator = who
 	token, hash := NewSessionToken()
-	session := mediagate.Session{Hash: hash, OperatorHash: s.cfg.IdentityProvider.Fingerprint(), Operator: who.name, Role: who.role}
+	session := mediagate.Session{
+		Hash: hash, OperatorHash: s.cfg.IdentityProvider.Fingerprint(), Operator: who.name, Role: who.role,
+	}
 	if err := s.cfg.Store.AddSession(c.ctx, session, oidcSessionLife); err != nil {
 		return err
 	}
-	s.log.InfoContext(c.ctx, "an operator signed in by OpenID Connect", "operator", who.name, "role", who.role, "request", c.requestID)
+	s.log.InfoContext(c.ctx, "an operator signed in by OpenID Connect",
+		"operator", who.name, "role", who.role, "request", c.requestID)
 	own := s.sessionCookie(c.Request()) //nolint:gosec // Secure where TLS is known, see there
 	own.Value, own.MaxAge = token, int(oidcSessionLife.Seconds())
 	http.SetCookie(c.Response(), own)
@@ -174,7 +178,9 @@ var failedPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 // renderPage answers a person's failed call with a page.
 func (c *call) renderPage(status int, message string) error {
 	var page strings.Builder
-	err := failedPage.Execute(&page, map[string]string{"Message": message, "SignIn": consolePath + "/sign-in", "RequestID": c.requestID})
+	err := failedPage.Execute(&page, map[string]string{
+		"Message": message, "SignIn": consolePath + "/sign-in", "RequestID": c.requestID,
+	})
 	if err != nil {
 		return fmt.Errorf("render the page of an error: %w", err)
 	}

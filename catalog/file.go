@@ -189,7 +189,8 @@ func checkPlaces(b []byte) error {
 	if len(misplaced) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: of an operation, not of the model: move to operations, a list with an entry for each endpoint (docs/adding-a-model.md)",
+	return fmt.Errorf("%s: of an operation, not of the model: "+
+		"move to operations, a list with an entry for each endpoint (docs/adding-a-model.md)",
 		list(misplaced, "and"))
 }
 

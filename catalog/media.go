@@ -69,7 +69,8 @@ func readMedia(value any) (*mediaRule, []string) {
 	demand(!length || f.Kind != string(mediainfo.ClassImage), "kind: an image has no length")
 
 	r.bounds.MinSide, r.bounds.MaxSide = above(f.MinSide, "min_side", demand), above(f.MaxSide, "max_side", demand)
-	r.bounds.MinSeconds, r.bounds.MaxSeconds = above(f.MinSeconds, "min_seconds", demand), above(f.MaxSeconds, "max_seconds", demand)
+	r.bounds.MinSeconds = above(f.MinSeconds, "min_seconds", demand)
+	r.bounds.MaxSeconds = above(f.MaxSeconds, "max_seconds", demand)
 	r.first = above(f.First, "first", demand)
 	r.bounds.MinRatio, r.bounds.MaxRatio = ratio(f.MinRatio, "min_ratio", demand), ratio(f.MaxRatio, "max_ratio", demand)
 	b := r.bounds

@@ -124,7 +124,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stdout, "usage: "+replay.Usage)
 		return exitDone
 	case errors.Is(err, flag.ErrHelp) && command == "vendors":
-		_, _ = fmt.Fprint(stdout, "usage: mediagate vendors …\n\n", vendorUsage, "  vendors list        list the vendors of a gateway (-h has the flags)\n")
+		_, _ = fmt.Fprint(stdout, "usage: mediagate vendors …\n\n", vendorUsage,
+			"  vendors list        list the vendors of a gateway (-h has the flags)\n")
 		return exitDone
 	case errors.Is(err, errDiffers):
 		return exitFailed

@@ -33,7 +33,8 @@ func (g *Gateway) watch() {
 	g.metrics.Watch(metrics.Source{
 		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Removals: g.Store.RemovalStates, Database: g.Store.Ping,
 		Temporal:    g.pingTemporal,
-		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Hints: g.hintCounts, Ends: g.modelEnds, Concurrency: concurrency, Now: g.Store.Now,
+		ClockOffset: g.Store.ClockOffset,
+		Limits:      g.limits, Hints: g.hintCounts, Ends: g.modelEnds, Concurrency: concurrency, Now: g.Store.Now,
 	})
 }
 

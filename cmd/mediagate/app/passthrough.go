@@ -62,7 +62,8 @@ func passthrough(vendors all.Vendors, channels []Channel) []catalog.Passthrough 
 				}
 				found[id] = p
 			}
-			if about.Sync || about.FailUnknown { // a lost answer was the result, so it cannot be looked up; or the vendor's file says so
+			// A lost answer was the result, so it cannot be looked up; or the vendor's file says so.
+			if about.Sync || about.FailUnknown {
 				p.OnUnknown = mediagate.OnUnknownFail
 			}
 			route := mediagate.Route{Provider: ch.Provider, Upstream: setting.Upstream, Operation: operation}

@@ -92,7 +92,8 @@ func tracesWanted(env func(string) string) (on bool, protocol string, err error)
 	if exporter != "" && exporter != "otlp" {
 		return false, "", errors.New("OTEL_TRACES_EXPORTER: must be otlp or none")
 	}
-	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // otherwise the library would export to localhost
+	// With any other endpoint the library would export to localhost.
+	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return false, "", errors.New(name + ": must be a URL with http or https and a host")
 	}
 	protocol = cmp.Or(env(own+"PROTOCOL"), env(general+"PROTOCOL"), "http/protobuf")

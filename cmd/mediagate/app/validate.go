@@ -147,7 +147,8 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	}{{"retention.tasks", c.Retention.Tasks}, {"retention.results", c.Retention.Results}, {"retention.deliveries", c.Retention.Deliveries}} {
 		v.check(d.value == 0 || d.value >= minKept, d.path, "must be at least %s, or 0 for ever", minKept)
 	}
-	v.check(c.Retention.Tasks == 0 || c.Retention.Results > 0 && c.Retention.Results <= c.Retention.Tasks, "retention.results",
+	keptWithTask := c.Retention.Results > 0 && c.Retention.Results <= c.Retention.Tasks
+	v.check(c.Retention.Tasks == 0 || keptWithTask, "retention.results",
 		"must be at most retention.tasks: files are found by their task")
 	v.check(
 		c.LinkTTL >= minLinkTTL && c.LinkTTL <= blob.MaxLink, "link_ttl", "must be between %s and %s", minLinkTTL,

@@ -61,7 +61,8 @@ func accountsShow(ctx context.Context, c *call) error {
 }
 
 func accountsCreate(ctx context.Context, c *call) error {
-	name, body := c.flags.String("name", "", ""), c.settings("group", "rate", "in_flight", "unpaid", "uploads_per_day", "erase_inputs")
+	name := c.flags.String("name", "", "")
+	body := c.settings("group", "rate", "in_flight", "unpaid", "uploads_per_day", "erase_inputs")
 	if err := errors.Join(c.parse(), required(map[string]*string{"name": name})); err != nil {
 		return err
 	}

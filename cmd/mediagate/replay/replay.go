@@ -204,7 +204,8 @@ func examine(history *historypb.History) (r report, err error) {
 		Steps: story(events), Difference: compare(history),
 	}
 	r.Same = r.Difference == nil
-	if d := r.Difference; d != nil && d.History == "" && d.Build == "" { // the SDK does not name the events of some differences
+	// The SDK does not name the events of some differences.
+	if d := r.Difference; d != nil && d.History == "" && d.Build == "" {
 		var did []string
 		for _, l := range r.Steps {
 			if l.Event > d.After && l.Event <= d.last {

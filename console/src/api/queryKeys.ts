@@ -12,7 +12,7 @@ export const queryKeys = {
   quote: (endpoint: string | undefined, body: unknown) => ['quote', endpoint, body],
 
   account: ['account'],
-  /** What is left to spend: of the limits of the session's key, and of the key and its account. */
+  /** The amounts that are left of the session key's limits, and of the key and its account. */
   balances: ['balance'],
   ownKey: ['balance', 'key'],
   leftBalance: ['balance', 'left'],

@@ -74,7 +74,7 @@ function Money({ currency }: { currency: string }) {
   );
 }
 
-// What the key of the session has left.
+// The amounts that the session's key has left.
 function KeyMoney({ currency, owner }: { currency: string; owner: Key }) {
   const { data: key, error } = useQuery(ownKeyQuery);
   const caps = key ? capsOf(key, currency) : [];

@@ -17,7 +17,7 @@ function stateOf(key: Key, now: number): { tone: Tone; text: string; live: boole
   return { tone: 'good', text: w.active, live: true };
 }
 
-/** What is used of the caps of a key for a day, a week and a month, where it has any. */
+/** The used amounts of a key's caps for a day, a week and a month. A key without caps has none. */
 export function capsOf({ caps, caps_used }: Key, currency: string): string[] {
   const amount = (used: string | null, cap: string) => w.spentOf(formatAmount(used ?? 0, currency), formatAmount(cap, currency));
   return [
