@@ -40,6 +40,9 @@ type Stream struct {
 	CutByInternal bool // an internal error at download cuts it off
 }
 
+// maxUnread exceeds the largest body that any vendor accepts.
+const maxUnread = 64 << 20
+
 // Handle returns an HTTP handler that runs one of the vendor's handlers. It records the call in
 // the journal before the first byte of the answer leaves.
 func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
@@ -49,6 +52,9 @@ func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 		if !isDown {
 			rep = handle(r)
 		}
+		// A handler that refuses may leave the body unread. net/http would cut the connection after
+		// the answer, and a sender that is still writing might not see it.
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxUnread))
 		if rep.File != "" {
 			s.sendFile(w, r, s.store.find(rep.Job), rep.File, "/"+v.vendor+r.URL.Path)
 			return
