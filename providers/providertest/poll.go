@@ -173,8 +173,8 @@ func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
 // ends matches the closing quote of each string value in a JSON text.
 var ends = regexp.MustCompile(`"[,}\]]`)
 
-// nulCharacters expects that no U+0000 in an answer reaches the report. The database cannot store
-// it.
+// nulCharacters expects that no U+0000 in an answer reaches the report, because the database
+// cannot store it.
 func (s Suite) nulCharacters(t *testing.T, ref mediagate.JobRef, do ask) {
 	good := s.Word(s.word(mediagate.JobSucceeded)).Body
 	for i, end := range ends.FindAllStringIndex(good, -1) {
