@@ -186,7 +186,7 @@ func productSources(secrets datadir.Secrets, opts options, announced *announceme
 func sandboxChannels(url string) []app.Channel {
 	var channels []app.Channel
 	for _, c := range sandbox.Channels(url) {
-		if c.Provider == "fal" || !slices.Contains(all.Builtin().Known(), c.Provider) {
+		if c.Provider == "fal" || !slices.Contains(all.Builtin().Names(), c.Provider) {
 			continue
 		}
 		channels = append(channels, app.Channel{

@@ -60,6 +60,7 @@ func TestAccountFacts(t *testing.T) {
 				return nil
 			}
 			b.noError(change(&want))
+			want.CapsUsed = mediagate.Caps{Day: new(unit(0)), Week: new(unit(0)), Month: new(unit(0))}
 			got := must(b.UpdateKey(b.Context(), p.key, change))
 			same(b, "key", got, want)
 			got = must(b.Key(b.Context(), p.key))

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
-	row   = providertest.Of
-	coded = providertest.Coded
+	row   = providertest.RowOf
+	coded = providertest.RowWithCode
 )
 
 const (
@@ -223,7 +223,7 @@ func suiteOf(operation string) providertest.Suite {
 			"api_error":           row(mediagate.KindTransient, refusal(500, "api_error", "fetch failed")),
 			"new code":            row(mediagate.KindTransient, refusal(400, "novel", "new")),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job":           plain(200, worded("1", "succeeded")),
 			"a response of another": plain(200, `{"response":{"success":true,"task_id":"1","data":[`+song(clipID, "")+`]}}`),
 			"no id":                 plain(200, `{"state":"succeeded","response":{"success":true,"data":[`+song(clipID, "")+`]}}`),
@@ -238,7 +238,7 @@ func suiteOf(operation string) providertest.Suite {
 				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp3", Index: 1}}, Clips: []string{"1", "2"},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no songs":               plain(200, record(jobID, response(`"success":true,"data":[]`))),
 			"songs of an odd type":   plain(200, record(jobID, response(`"success":true,"data":{"id":"1"}`))),
 			"a song without a file":  plain(200, record(jobID, response(`"success":true,"data":[{"id":"1","audio_url":""}]`))),
@@ -246,7 +246,7 @@ func suiteOf(operation string) providertest.Suite {
 			"success and nothing":    plain(200, record(jobID, `,"state":"succeeded"`)),
 			"success without a word": plain(200, record(jobID, `,"state":"complete","response":{"data":[]}`)),
 		},
-		Together: func(ids []string) string {
+		BatchCall: func(ids []string) string {
 			return "POST " + api + `/tasks` + "\n" + `{"action":"retrieve_batch","ids":["` + strings.Join(ids, `","`) + `"]}`
 		},
 		Batch: func(ids, states []string) providertest.Reply {
@@ -271,14 +271,14 @@ func TestUploadConformance(t *testing.T) {
 	t.Parallel()
 	s := suiteOf("remaster")
 	s.Job.Source = foreign()
-	s.Before = []providertest.Exchange{{Route: "POST /suno/upload", Reply: uploaded}}
+	s.BeforeSubmit = []providertest.Exchange{{Route: "POST /suno/upload", Reply: uploaded}}
 	providertest.Run(t, s)
 }
 
 func TestVoiceConformance(t *testing.T) {
 	t.Parallel()
 	s := suiteOf("voice")
-	s.Before = []providertest.Exchange{{Route: "POST /suno/upload", Reply: uploaded}}
+	s.BeforeSubmit = []providertest.Exchange{{Route: "POST /suno/upload", Reply: uploaded}}
 	s.Word = nil
 	s.Accepted = plain(200, fmt.Sprintf(`{"success":true,"task_id":%q,"data":{"persona_id":%q}}`, jobID, personaID))
 	s.Submission = mediagate.Submission{

@@ -28,19 +28,19 @@ import (
 // vendors returns the vendors that are written in Go, one a line.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
-		"acedata":    row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Supports),
-		"dashscope":  row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Supports),
-		"gemini":     row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Supports),
-		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Supports),
-		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Supports),
-		"openai":     row(openai.Description(), openai.New, vendorhttp.KeyAccount, openai.Supports),
-		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Supports),
-		"vertex":     row(vertex.Description(), vertex.New, vertex.Account, vertex.Supports),
+		"acedata":    newAdapter(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Supports),
+		"dashscope":  newAdapter(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Supports),
+		"gemini":     newAdapter(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Supports),
+		"kling":      newAdapter(kling.Description(), kling.New, kling.Account, kling.Supports),
+		"midjourney": newAdapter(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Supports),
+		"openai":     newAdapter(openai.Description(), openai.New, vendorhttp.KeyAccount, openai.Supports),
+		"veo":        newAdapter(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Supports),
+		"vertex":     newAdapter(vertex.Description(), vertex.New, vertex.Account, vertex.Supports),
 	}
 }
 
-// row returns the table row for the functions that an adapter's package exports.
-func row[P providers.Provider](
+// newAdapter returns the table row for the functions that an adapter's package exports.
+func newAdapter[P providers.Provider](
 	d providers.Description, open func(mediagate.Channel, providers.Options) (P, error),
 	account func(mediagate.Channel) string, supports func(mediagate.Job, map[string]string) error,
 ) providers.Adapter {
@@ -58,9 +58,9 @@ func row[P providers.Provider](
 
 // Vendors is a table of vendors. The zero value holds the built-in vendors.
 type Vendors struct {
-	rows  map[string]providers.Adapter
-	files map[string]*declared.Vendor // the rows that files declare
-	added []*declared.Vendor          // from a folder, in the order of their names
+	rows   map[string]providers.Adapter
+	files  map[string]*declared.Vendor // the rows that files declare
+	loaded []*declared.Vendor          // from a folder, in the order of their names
 }
 
 // builtin returns the table of the built-in vendors. Tests check its files, so none has a fault.
@@ -83,7 +83,7 @@ func (v Vendors) add(file *declared.Vendor) {
 // built-in file of the same name. The error joins all faults of all files.
 func Load(dir string, allow declared.Allow) (Vendors, error) {
 	files, err := declared.ReadDir(dir, allow)
-	v := Vendors{rows: maps.Clone(builtin().rows), files: maps.Clone(builtin().files), added: files}
+	v := Vendors{rows: maps.Clone(builtin().rows), files: maps.Clone(builtin().files), loaded: files}
 	for _, file := range files {
 		if IsGo(file.Name) {
 			err = errors.Join(err, nameTaken(file))
@@ -122,8 +122,8 @@ func (v Vendors) table() Vendors {
 	return v
 }
 
-// Known lists the names of all vendors.
-func (v Vendors) Known() []string { return slices.Sorted(maps.Keys(v.table().rows)) }
+// Names lists the names of all vendors.
+func (v Vendors) Names() []string { return slices.Sorted(maps.Keys(v.table().rows)) }
 
 // Adapter returns the adapter of the vendor with this name.
 func (v Vendors) Adapter(name string) (providers.Adapter, bool) {
@@ -134,8 +134,8 @@ func (v Vendors) Adapter(name string) (providers.Adapter, bool) {
 // File returns the file that declares the vendor, or nil if no file does.
 func (v Vendors) File(name string) *declared.Vendor { return v.table().files[name] }
 
-// Added returns the files that Load has read from the folder.
-func (v Vendors) Added() []*declared.Vendor { return v.added }
+// Loaded returns the files that Load has read from the folder.
+func (v Vendors) Loaded() []*declared.Vendor { return v.loaded }
 
 // New returns the provider of a channel. It makes no call. Its errors are of KindInvalid and join
 // all problems. Each problem names the channel and the field.
@@ -143,7 +143,7 @@ func (v Vendors) New(ch mediagate.Channel, opt providers.Options) (providers.Pro
 	a, ok := v.Adapter(ch.Provider)
 	if !ok {
 		return nil, mediagate.Invalid("provider", "channel %q: provider %q is unknown; known: %s",
-			ch.Name, ch.Provider, strings.Join(v.Known(), ", "))
+			ch.Name, ch.Provider, strings.Join(v.Names(), ", "))
 	}
 	return a.Open(ch, opt)
 }

@@ -20,7 +20,7 @@ func TestNewOfUnknownProvider(t *testing.T) {
 	if p != nil || !mediagate.Is(err, mediagate.KindInvalid) {
 		t.Fatalf("New = %v, %v", p, err)
 	}
-	for _, want := range []string{`channel "a"`, "nobody", strings.Join(all.Builtin().Known(), ", ")} {
+	for _, want := range []string{`channel "a"`, "nobody", strings.Join(all.Builtin().Names(), ", ")} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}
@@ -31,7 +31,7 @@ func TestNewOfUnknownProvider(t *testing.T) {
 // interface that holds a nil pointer.
 func TestNewFailsWithoutProvider(t *testing.T) {
 	t.Parallel()
-	for _, name := range all.Builtin().Known() {
+	for _, name := range all.Builtin().Names() {
 		p, err := all.Builtin().New(mediagate.Channel{Name: "a", Provider: name}, providers.Options{})
 		if p != nil || err == nil {
 			t.Errorf("%s: New = %v, %v", name, p, err)
@@ -102,7 +102,7 @@ func TestFingerprintOfALabel(t *testing.T) {
 // TestAdaptersConform checks that each adapter runs the conformance suite and has golden files.
 func TestAdaptersConform(t *testing.T) {
 	t.Parallel()
-	for _, name := range all.Builtin().Known() {
+	for _, name := range all.Builtin().Names() {
 		files, err := filepath.Glob(filepath.Join("..", name, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -36,34 +36,34 @@ type script struct {
 	path       string            // below the vendor's own path
 	options    map[string]string // the channel's options
 	credential string            // the credential that has variants; empty if there are none
-	jobs       []act             // sent one after the other; the first prompt takes directives
+	jobs       []jobSpec         // sent one after the other; the first prompt takes directives
 
-	broken   mediagate.FailureCode // the failure of an internal error at submit; default: CodeSubmissionUnknown
-	refused  mediagate.FailureCode // the failure of a job that fails later; default: CodeGenerationFailed
-	running  bool                  // the vendor reports a queued job as running
-	yielding bool                  // a job can also be stopped while it runs, or after it was stopped
+	internalCode   mediagate.FailureCode // the failure of an internal error at submit; default: CodeSubmissionUnknown
+	refused        mediagate.FailureCode // the failure of a job that fails later; default: CodeGenerationFailed
+	running        bool                  // the vendor reports a queued job as running
+	cancelsRunning bool                  // a job can also be stopped while it runs, or after it was stopped
 }
 
-// act is one job of a script.
-type act struct {
+// jobSpec is one job of a script.
+type jobSpec struct {
 	operation, upstream, params string
 	from                        int    // the source is the job this many places earlier; 0 means no source
 	button                      string // the prefix of the customId of the source's button
-	ours                        bool   // the source is a song of our own instead
+	usesOwnSong                 bool   // the source is a song of our own instead
 	waits                       bool   // the job waits for more input before it begins
 	files                       string // the files of the result, by role and name; empty means not checked
 }
 
 const (
-	klingText = `{"prompt":"snow","mode":"std","duration":5,"aspect_ratio":"16:9","audio":false,"multi_shot":false}`
-	wanText   = `{"prompt":"snow","duration":5,"resolution":"720P","aspect_ratio":"16:9","audio":true,"prompt_extend":true,"watermark":false}`
-	viduText  = `{"prompt":"snow","image_urls":["https://media.example.com/a.png"],"duration":5,"resolution":"720p","aspect_ratio":"16:9","audio":true}`
-	veoText   = `{"prompt":"snow","duration":8,"resolution":"720p","sample_count":2,"generate_audio":false,"first_frame_image":"https://media.example.com/a.png"}`
-	imageText = `{"prompt":"snow","image_urls":["https://media.example.com/a.png"]}`
-	omniText  = `{"prompt":"snow","mode":"std","duration":5,"aspect_ratio":"16:9"}`
-	twoImages = `"image_urls":["https://media.example.com/1","https://media.example.com/2"]`
-	hasty     = `{"speed":"fast"}`
-	plainText = `{"prompt":"snow","resolution":"1080p"}`
+	klingText  = `{"prompt":"snow","mode":"std","duration":5,"aspect_ratio":"16:9","audio":false,"multi_shot":false}`
+	wanText    = `{"prompt":"snow","duration":5,"resolution":"720P","aspect_ratio":"16:9","audio":true,"prompt_extend":true,"watermark":false}`
+	viduText   = `{"prompt":"snow","image_urls":["https://media.example.com/a.png"],"duration":5,"resolution":"720p","aspect_ratio":"16:9","audio":true}`
+	veoText    = `{"prompt":"snow","duration":8,"resolution":"720p","sample_count":2,"generate_audio":false,"first_frame_image":"https://media.example.com/a.png"}`
+	imageText  = `{"prompt":"snow","image_urls":["https://media.example.com/a.png"]}`
+	omniText   = `{"prompt":"snow","mode":"std","duration":5,"aspect_ratio":"16:9"}`
+	twoImages  = `"image_urls":["https://media.example.com/1","https://media.example.com/2"]`
+	fastParams = `{"speed":"fast"}`
+	plainText  = `{"prompt":"snow","resolution":"1080p"}`
 )
 
 // subjects adds fields to a request, and two subjects by name, each with more pictures than may
@@ -78,7 +78,7 @@ func subjects(params, fields string) string {
 
 func scripts() map[string]script {
 	const invalid = mediagate.CodeInvalidParameters
-	klingJobs := []act{
+	klingJobs := []jobSpec{
 		{operation: "video", upstream: "kling-v3", params: klingText},
 		{operation: "base_video", upstream: "kling-v3", params: `{"prompt":"snow","resolution":"1080p"}`},
 		{operation: "omni_frames", upstream: "kling-v3-omni", params: strings.Replace(klingText, "}", `,"element_list":[{"element_id":7}]}`, 1)},
@@ -101,7 +101,7 @@ func scripts() map[string]script {
 			provider: "kling", credential: "api_key", options: map[string]string{"generation": "v2"}, jobs: klingJobs,
 		},
 		"kling by signed tokens": {provider: "kling", jobs: klingJobs[:1]},
-		"dashscope": {provider: "dashscope", credential: "api_key", jobs: []act{
+		"dashscope": {provider: "dashscope", credential: "api_key", jobs: []jobSpec{
 			{operation: "video", upstream: "wan2.6", params: wanText},
 			{operation: "video_v2", upstream: "wan2.7", params: wanText},
 			{
@@ -116,70 +116,70 @@ func scripts() map[string]script {
 			{operation: "vidu", upstream: "vidu/viduq3_reference2video", params: viduText},
 			{operation: "base_video", upstream: "wan2.6-t2v", params: plainText},
 		}},
-		"dashscope, images": {provider: "dashscope", credential: "api_key", refused: invalid, jobs: []act{
+		"dashscope, images": {provider: "dashscope", credential: "api_key", refused: invalid, jobs: []jobSpec{
 			{operation: "image", upstream: "z-image-turbo", params: `{"prompt":"snow","size":"1:1","resolution":"1K","prompt_extend":false}`},
 			{operation: "base_image", upstream: "z-image-turbo", params: `{"prompt":"snow"}`},
 		}},
-		"gemini": {provider: "gemini", credential: "api_key", jobs: []act{
+		"gemini": {provider: "gemini", credential: "api_key", jobs: []jobSpec{
 			{operation: "image", upstream: "gemini-3.1-flash-image", params: imageText},
 			{operation: "base_image", upstream: "gemini-3.1-flash-image", params: imageText},
 		}},
-		"minimax": {provider: "minimax", credential: "api_key", jobs: []act{
+		"minimax": {provider: "minimax", credential: "api_key", jobs: []jobSpec{
 			{operation: "video", upstream: "MiniMax-Hailuo-02", params: `{"prompt":"snow","duration":5,"resolution":"768p","watermark":false}`},
 			{operation: "base_video", upstream: "MiniMax-Hailuo-02", params: `{"prompt":"snow"}`},
 		}},
-		"minimax of the second generation": {provider: "minimax", credential: "api_key", jobs: []act{
+		"minimax of the second generation": {provider: "minimax", credential: "api_key", jobs: []jobSpec{
 			{operation: "video_v2", upstream: "MiniMax-H3", params: `{"prompt":"snow","duration":5,"resolution":"768P","aspect_ratio":"16:9"}`},
 		}},
-		"vidu": {provider: "vidu", credential: "api_key", jobs: []act{
+		"vidu": {provider: "vidu", credential: "api_key", jobs: []jobSpec{
 			{operation: "reference", upstream: "viduq3", params: viduText},
 			{operation: "base_video", upstream: "viduq3-turbo", params: plainText},
 		}},
-		"fal": {provider: "fal", credential: "api_key", yielding: true, jobs: []act{
+		"fal": {provider: "fal", credential: "api_key", cancelsRunning: true, jobs: []jobSpec{
 			{
 				operation: "video", upstream: "fal-ai/ltx-2.3/text-to-video",
 				params: `{"prompt":"snow","duration":8,"resolution":"1080p","aspect_ratio":"9:16","audio":false}`,
 			},
 			{operation: "image", upstream: "fal-ai/flux/schnell", params: `{"prompt":"snow","size":"16:9","n":2,"seed":7}`, files: "main, main"},
 		}},
-		"vertex": {provider: "vertex", running: true, jobs: []act{
+		"vertex": {provider: "vertex", running: true, jobs: []jobSpec{
 			{operation: "video", upstream: "veo-3.1-generate-001", params: veoText},
 			{operation: "base_video", upstream: "veo-3.1-generate-001", params: imageText},
 		}},
-		"veo": {provider: "veo", credential: "api_key", running: true, jobs: []act{
+		"veo": {provider: "veo", credential: "api_key", running: true, jobs: []jobSpec{
 			{operation: "video", upstream: "veo-3.1-generate-preview", params: veoText},
 			{operation: "base_video", upstream: "veo-3.1-generate-preview", params: imageText},
 		}},
-		"midjourney": {provider: "midjourney", credential: "api_secret", broken: mediagate.CodeProviderAway, refused: invalid, yielding: true, jobs: []act{
+		"midjourney": {provider: "midjourney", credential: "api_secret", internalCode: mediagate.CodeProviderAway, refused: invalid, cancelsRunning: true, jobs: []jobSpec{
 			{operation: "imagine", params: `{"prompt":"snow","image_urls":["https://media.example.com/a.png"],"speed":"turbo","size":"2:1","version":"7"}`},
-			{operation: "action", params: hasty, from: 1, button: "MJ::JOB::reroll::", files: "grid"},
-			{operation: "action", params: hasty, from: 1, button: "MJ::JOB::variation::3::", files: "grid"},
-			{operation: "action", params: hasty, from: 1, button: "MJ::JOB::upsample::2::", files: "main"},
-			{operation: "action", params: hasty, from: 1, button: "MJ::JOB::upsample_v6_2x_subtle::", files: "main"},
-			{operation: "action", params: hasty, from: 2, button: "MJ::JOB::low_variation::", files: "grid"},
-			{operation: "action", params: hasty, from: 3, button: "MJ::JOB::high_variation::", files: "grid"},
-			{operation: "action", params: hasty, from: 4, button: "MJ::Outpaint::50::", files: "grid"},
-			{operation: "action", params: hasty, from: 5, button: "MJ::JOB::pan_up::", files: "grid"},
-			{operation: "action", params: hasty, from: 6, button: "MJ::Inpaint::", waits: true},
+			{operation: "action", params: fastParams, from: 1, button: "MJ::JOB::reroll::", files: "grid"},
+			{operation: "action", params: fastParams, from: 1, button: "MJ::JOB::variation::3::", files: "grid"},
+			{operation: "action", params: fastParams, from: 1, button: "MJ::JOB::upsample::2::", files: "main"},
+			{operation: "action", params: fastParams, from: 1, button: "MJ::JOB::upsample_v6_2x_subtle::", files: "main"},
+			{operation: "action", params: fastParams, from: 2, button: "MJ::JOB::low_variation::", files: "grid"},
+			{operation: "action", params: fastParams, from: 3, button: "MJ::JOB::high_variation::", files: "grid"},
+			{operation: "action", params: fastParams, from: 4, button: "MJ::Outpaint::50::", files: "grid"},
+			{operation: "action", params: fastParams, from: 5, button: "MJ::JOB::pan_up::", files: "grid"},
+			{operation: "action", params: fastParams, from: 6, button: "MJ::Inpaint::", waits: true},
 			{operation: "modal", params: `{"prompt":"a hat","mask_url":"https://media.example.com/a.png","speed":"fast"}`, from: 1, files: "grid"},
 			{
 				operation: "blend", files: "grid",
 				params: `{"image_urls":["https://media.example.com/a.png","https://media.example.com/a.png"],"dimensions":"SQUARE","speed":"fast"}`,
 			},
 			{operation: "describe", params: `{"image_urls":["https://media.example.com/a.png"],"speed":"fast"}`},
-			{operation: "action", params: hasty, from: 1, button: "MJ::Job::PicReader::2", files: "grid"},
+			{operation: "action", params: fastParams, from: 1, button: "MJ::Job::PicReader::2", files: "grid"},
 		}},
 		"midjourney of the older dialect": {
 			provider: "midjourney", path: "/novicezk", options: map[string]string{"dialect": "novicezk"}, credential: "api_secret",
-			broken: mediagate.CodeProviderAway, refused: invalid, yielding: true,
-			jobs: []act{
+			internalCode: mediagate.CodeProviderAway, refused: invalid, cancelsRunning: true,
+			jobs: []jobSpec{
 				{operation: "imagine", params: `{"prompt":"snow","speed":"turbo","version":"7"}`},
-				{operation: "action", params: hasty, from: 1, button: "MJ::JOB::upsample::2::"},
-				{operation: "action", params: hasty, from: 2, button: "MJ::JOB::variation::4::"},
-				{operation: "action", params: hasty, from: 1, button: "MJ::JOB::reroll::"},
+				{operation: "action", params: fastParams, from: 1, button: "MJ::JOB::upsample::2::"},
+				{operation: "action", params: fastParams, from: 2, button: "MJ::JOB::variation::4::"},
+				{operation: "action", params: fastParams, from: 1, button: "MJ::JOB::reroll::"},
 			},
 		},
-		"openai": {provider: "openai", credential: "api_key", refused: invalid, jobs: []act{
+		"openai": {provider: "openai", credential: "api_key", refused: invalid, jobs: []jobSpec{
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"mp3","speed":1}`},
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"opus"}`},
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"aac"}`},
@@ -187,7 +187,7 @@ func scripts() map[string]script {
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"wav"}`},
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"pcm"}`},
 		}},
-		"acedata, suno": {provider: "acedata", credential: "api_key", running: true, refused: invalid, jobs: []act{
+		"acedata, suno": {provider: "acedata", credential: "api_key", running: true, refused: invalid, jobs: []jobSpec{
 			{
 				operation: "song", upstream: "chirp-v5",
 				params: `{"custom":true,"instrumental":false,"prompt":"snow","tags":"pop","vocal_gender":"f","style_weight":0,"version":"v4"}`,
@@ -197,25 +197,25 @@ func scripts() map[string]script {
 			{operation: "replace", params: `{"start_s":1.006,"end_s":12,"infill_lyrics":"plums","tags":"folk","negative_tags":"metal","title":"b"}`, from: 1},
 			{operation: "replace", params: `{"start_s":0,"end_s":12}`, from: 1},
 			{operation: "stems", params: `{}`, from: 1, files: "stem vocals, stem backing-vocals, stem drums, stem bass"},
-			{operation: "remaster", params: `{"version":"v5"}`, ours: true},
+			{operation: "remaster", params: `{"version":"v5"}`, usesOwnSong: true},
 			{operation: "voice", params: `{"audio_url":"{song}"}`},
 			{operation: "song", params: `{"custom":true,"instrumental":false,"prompt":"snow","tags":"pop","version":"v5"}`, from: 1},
 		}},
-		"acedata, producer": {provider: "acedata", credential: "api_key", running: true, refused: invalid, jobs: []act{
+		"acedata, producer": {provider: "acedata", credential: "api_key", running: true, refused: invalid, jobs: []jobSpec{
 			{operation: "flow_song", upstream: "FUZZ-2.0 Pro", params: `{"lyrics":"snow","bpm":90,"seed":1}`},
 			{operation: "flow_replace", upstream: "FUZZ-2.0 Pro", params: `{"start_s":0,"end_s":12,"instruction":"a solo","seed":4294967295}`, from: 1},
 			{operation: "flow_stems", upstream: "FUZZ-2.0 Pro", params: `{}`, from: 1, files: "main"},
-			{operation: "flow_stems", upstream: "FUZZ-2.0 Pro", params: `{}`, ours: true},
+			{operation: "flow_stems", upstream: "FUZZ-2.0 Pro", params: `{}`, usesOwnSong: true},
 		}},
-		"musicapi": {provider: "musicapi", credential: "api_key", jobs: []act{
-			{operation: "sample", upstream: "sonic", params: `{"custom":true,"prompt":"snow","title":"b","tags":"pop","version":"v5","start_s":2}`, ours: true},
+		"musicapi": {provider: "musicapi", credential: "api_key", jobs: []jobSpec{
+			{operation: "sample", upstream: "sonic", params: `{"custom":true,"prompt":"snow","title":"b","tags":"pop","version":"v5","start_s":2}`, usesOwnSong: true},
 			{operation: "sample", upstream: "sonic", params: `{"custom":true,"auto_lyrics":true,"tags":"pop","version":"v4.5+","end_s":17}`, from: 1},
 			{
 				operation: "sample", upstream: "sonic", from: 1,
 				params: `{"custom":false,"gpt_description":"snow","vocal_gender":"m","instrumental":true,"version":"v4","start_s":1.25,"end_s":16}`,
 			},
 		}},
-		"sunoapi": {provider: "sunoapi", credential: "api_key", jobs: []act{
+		"sunoapi": {provider: "sunoapi", credential: "api_key", jobs: []jobSpec{
 			{operation: "song", upstream: "V5", params: `{"custom":true,"instrumental":false,"prompt":"snow","tags":"pop","style_weight":0.333,"version":"v5"}`},
 			{operation: "replace", upstream: "V5", params: `{"start_s":1,"end_s":9.004}`, from: 1},
 			{operation: "stems", upstream: "V5", params: `{}`, from: 1, files: "stem vocals, stem backing-vocals, stem drums, stem bass"},
@@ -269,7 +269,7 @@ func (s script) customer(t *testing.T, box *sandboxtest.Sandbox, suffix string) 
 }
 
 // send submits the job with its source. The directive, if there is one, goes into the prompt.
-func (c *customer) send(t *testing.T, a act, directive string, source *mediagate.Source) (mediagate.Submission, error) {
+func (c *customer) send(t *testing.T, a jobSpec, directive string, source *mediagate.Source) (mediagate.Submission, error) {
 	t.Helper()
 	if directive != "" {
 		a.params = strings.Replace(a.params, "snow", "[[sandbox: "+directive+"]]", 1)
@@ -295,9 +295,9 @@ func (c *customer) send(t *testing.T, a act, directive string, source *mediagate
 }
 
 // source returns the source of a job: an earlier result, or a song of our own.
-func (c *customer) source(t *testing.T, a act, before []finished) *mediagate.Source {
+func (c *customer) source(t *testing.T, a jobSpec, before []finished) *mediagate.Source {
 	t.Helper()
-	if a.ours {
+	if a.usesOwnSong {
 		return &mediagate.Source{VendorID: "1", URL: c.song}
 	}
 	if a.from == 0 {
@@ -377,7 +377,7 @@ func TestScriptsAreWhole(t *testing.T) {
 			tried[s.provider+" "+a.operation] = true
 		}
 	}
-	for _, provider := range all.Builtin().Known() {
+	for _, provider := range all.Builtin().Names() {
 		adapter, _ := all.Builtin().Adapter(provider)
 		for operation := range adapter.Description.Operations {
 			if !tried[provider+" "+operation] {
@@ -478,7 +478,7 @@ func TestDirectives(t *testing.T) {
 			for directive, want := range map[string]mediagate.FailureCode{
 				"fail=reject":                mediagate.CodeInvalidParameters,
 				"fail=moderation, at=submit": mediagate.CodeContentPolicy,
-				"fail=internal, at=submit":   cmp.Or(s.broken, unknown),
+				"fail=internal, at=submit":   cmp.Or(s.internalCode, unknown),
 			} {
 				c := s.start(t)
 				sub, err := c.send(t, s.jobs[0], directive, c.source(t, s.jobs[0], nil))
@@ -623,11 +623,11 @@ func TestStops(t *testing.T) {
 			running := send()
 			c.box.Clock.Advance(50 * time.Second)
 			for name, ref := range map[string]mediagate.JobRef{"stopped": stopped, "running": running} {
-				if err := stopper.Cancel(t.Context(), ref); (err == nil) != s.yielding {
+				if err := stopper.Cancel(t.Context(), ref); (err == nil) != s.cancelsRunning {
 					t.Errorf("Cancel of a job that is %s: %v", name, err)
 				}
 			}
-			if report, err := c.Poll(t.Context(), running); err != nil || (report.State == mediagate.JobFailed) != s.yielding {
+			if report, err := c.Poll(t.Context(), running); err != nil || (report.State == mediagate.JobFailed) != s.cancelsRunning {
 				t.Errorf("the running job: %+v, %v", report, err)
 			}
 		})

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // row is a short name for the tables below.
-var row = providertest.Of
+var row = providertest.RowOf
 
 const externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 

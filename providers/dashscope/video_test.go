@@ -130,11 +130,11 @@ func videoSuite() providertest.Suite {
 			"UNKNOWN of another":   row(mediagate.KindTransient, taskReply("1", "UNKNOWN", "", "")),
 			"moderated, not ended": row(mediagate.KindTransient, refusal(400, "DataInspectionFailed", "Inappropriate content.")),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job": taskReply("1", "SUCCEEDED", file, usage),
 			"no id":       taskReply("", "SUCCEEDED", file, usage),
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no file":           taskReply(jobID, "SUCCEEDED", "", usage),
 			"a file of no link": taskReply(jobID, "SUCCEEDED", `,"video_url":"soon"`, usage),
 		},

@@ -192,7 +192,9 @@ func newVideo(job mediagate.Job) (*request, error) {
 	if kind == fromReferences {
 		in.References, out.Audio = slices.Concat(s.images, s.videos), p.Audio
 	}
-	return &request{Model: job.Upstream + kind, Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark}, nil
+	return &request{
+		Model: job.Upstream + kind, Input: in, Parameters: out, path: videoPath, wantsWatermark: p.Watermark,
+	}, nil
 }
 
 // newVideoV2 writes a request of the newer protocol. Its models always make sound.

@@ -36,8 +36,8 @@ func TestConformance(t *testing.T) {
 	}
 	lookups := map[string]providertest.Row{
 		"throttled":       rows["throttled"],
-		"unknown_drawing": providertest.Of(mediagate.KindNotFound, refusal(404, "unknown_drawing", "no")),
-		"new error":       providertest.Of(mediagate.KindTransient, refusal(400, "novel", "no")),
+		"unknown_drawing": providertest.RowOf(mediagate.KindNotFound, refusal(404, "unknown_drawing", "no")),
+		"new error":       providertest.RowOf(mediagate.KindTransient, refusal(400, "novel", "no")),
 	}
 	const pages = `,"pages":[{"url":"https://cdn.example.com/1.png","type":"image/png"}]`
 	providertest.Run(t, providertest.Suite{
@@ -61,11 +61,11 @@ func TestConformance(t *testing.T) {
 			"waiting": mediagate.JobQueued, "drawing": mediagate.JobRunning, "drawn": mediagate.JobSucceeded,
 			"lost": mediagate.JobFailed, "banned": mediagate.JobFailed,
 		},
-		Failed:   func(text string) providertest.Reply { return both(body("lost", `,"why":`+providertest.Quote(text))) },
-		PollRows: lookups,
-		Lies:     map[string]providertest.Reply{"another job": providertest.Plain(200, `{"id":"d-8","reference":"x","state":"drawn","found":[{"id":"d-8","reference":"x"}]}`)},
-		Bare:     map[string]providertest.Reply{"no pages": both(body("drawn", ""))},
-		Stop:     "POST /api/drawings/" + jobID + "/stop",
-		Stopped:  providertest.Plain(204, ""),
+		Failed:         func(text string) providertest.Reply { return both(body("lost", `,"why":`+providertest.Quote(text))) },
+		PollRows:       lookups,
+		ProtocolErrors: map[string]providertest.Reply{"another job": providertest.Plain(200, `{"id":"d-8","reference":"x","state":"drawn","found":[{"id":"d-8","reference":"x"}]}`)},
+		WithoutMedia:   map[string]providertest.Reply{"no pages": both(body("drawn", ""))},
+		Stop:           "POST /api/drawings/" + jobID + "/stop",
+		Stopped:        providertest.Plain(204, ""),
 	})
 }

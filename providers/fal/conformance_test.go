@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
-	row   = providertest.Of
-	coded = providertest.Coded
+	row   = providertest.RowOf
+	coded = providertest.RowWithCode
 )
 
 const (
@@ -81,7 +81,7 @@ func suite() providertest.Suite {
 			image(`{"prompt":"a red kite"}`),
 			image(`{"prompt":"a red kite","size":"21:9"}`),
 		},
-		Beside: []providertest.Exchange{{
+		AfterPoll: []providertest.Exchange{{
 			Route: "GET " + statusPath,
 			Reply: plain(200, `{"video":{"url":"https://cdn.example.com/v.mp4?sig=abc","content_type":"video/mp4","duration":6.04}}`),
 		}},
@@ -119,7 +119,7 @@ func suite() providertest.Suite {
 			"500":             row(mediagate.KindTransient, refusal(500, "internal_error", "no")),
 			"refused content": row(mediagate.KindTransient, detail(422, "content_policy_violation", "no")),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job": plain(200, `{"status":"COMPLETED","request_id":"1"}`),
 			"no status":   plain(200, fmt.Sprintf(`{"request_id":%q}`, jobID)),
 		},
@@ -176,7 +176,7 @@ func TestResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := suite()
-			s.Beside[0].Reply = tt.reply
+			s.AfterPoll[0].Reply = tt.reply
 			report, err := s.Open(t, s.Vendor(t, s.Word("COMPLETED")).URL, providers.Options{}).Poll(t.Context(), s.Ref)
 			switch {
 			case tt.code == "":

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // These are short names for the tables below.
 var (
 	quote = providertest.Quote
-	row   = providertest.Of
+	row   = providertest.RowOf
 )
 
 const externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"

@@ -147,7 +147,7 @@ func suite() providertest.Suite {
 				Params: []byte(`{"prompt":"a red kite","mode":"std","duration":5,"aspect_ratio":"16:9"}`),
 			},
 		},
-		Alone: true,
+		NoBatch: true,
 		Inexpressible: []mediagate.Job{
 			{ExternalID: externalID, Upstream: "kling-v9", Operation: "base_video", Params: []byte(`{"prompt":"a","resolution":"480p"}`)},
 			{ExternalID: externalID, Upstream: "kling-v9", Operation: "base_video", Params: []byte(`{"prompt":"a","duration":4.5}`)},
@@ -170,7 +170,7 @@ func suite() providertest.Suite {
 			return task(jobID, externalID, `,"task_status":"failed","task_status_msg":`+quote(text))
 		},
 		PollRows: pollRows(),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another external id": task("999", "task_other", `,"task_status":"processing"`),
 			"no id":               task("", externalID, `,"task_status":"succeed"`+files),
 		},
@@ -180,7 +180,7 @@ func suite() providertest.Suite {
 				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp4", Index: 1, MimeType: "video/mp4"}},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"success without result":   task(jobID, externalID, `,"task_status":"succeed"`),
 			"success without files":    task(jobID, externalID, `,"task_status":"succeed","task_result":{"videos":[]}`),
 			"success without links":    task(jobID, externalID, `,"task_status":"succeed","task_result":{"videos":[{"url":"","duration":"5"}]}`),

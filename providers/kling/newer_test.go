@@ -35,7 +35,7 @@ func newerSuite() providertest.Suite {
 	s := suite()
 	s.Channel.Credentials = mediagate.Secrets(map[string]string{"api_key": "kl-7dPz4mQ9xW2vB8nR"})
 	s.Channel.Options = map[string]string{"generation": "v2"}
-	s.Alone = false
+	s.NoBatch = false
 	s.Ref.State = "tasks"
 	s.Submission = mediagate.Submission{Ref: s.Ref}
 	s.Accepted = newerMade(jobID, externalID)
@@ -71,13 +71,13 @@ func newerSuite() providertest.Suite {
 	succeeded := func(rest string) providertest.Reply {
 		return newerList(newerJob(jobID, externalID, `,"status":"succeeded"`+rest))
 	}
-	s.Lies = map[string]providertest.Reply{
+	s.ProtocolErrors = map[string]providertest.Reply{
 		"another job":          newerList(newerJob("999", "task_other", `,"status":"processing"`)),
 		"no id":                newerList(newerJob("", externalID, `,"status":"succeeded"`+outputs)),
 		"the job twice":        newerList(newerJob(jobID, externalID, ""), newerJob(jobID, externalID, "")),
 		"a job that is a text": newerList(`"soon"`),
 	}
-	s.Bare = map[string]providertest.Reply{
+	s.WithoutMedia = map[string]providertest.Reply{
 		"success without outputs":  succeeded(""),
 		"success without a video":  succeeded(`,"outputs":[{"type":"image","url":"https://cdn.example.com/1.png"}]`),
 		"success without links":    succeeded(`,"outputs":[{"type":"video","url":""}]`),
@@ -90,7 +90,7 @@ func newerSuite() providertest.Suite {
 			Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp4", Index: 1, MimeType: "video/mp4"}},
 		},
 	}
-	s.Together = func(ids []string) string { return "GET /tasks?task_ids=" + strings.Join(ids, ",") }
+	s.BatchCall = func(ids []string) string { return "GET /tasks?task_ids=" + strings.Join(ids, ",") }
 	s.Batch = func(ids, words []string) providertest.Reply {
 		var jobs []string
 		for i := range ids {

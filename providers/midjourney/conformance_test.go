@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
-	row   = providertest.Of
-	coded = providertest.Coded
+	row   = providertest.RowOf
+	coded = providertest.RowWithCode
 )
 
 const (
@@ -197,7 +197,7 @@ func suite() providertest.Suite {
 			"404, empty":       row(mediagate.KindTransient, plain(404, "")),
 			"403 of something": row(mediagate.KindTransient, plain(403, "<html>")),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job": plain(200, job("1", "SUCCESS", finished)),
 			"no id":       plain(200, job("", "SUCCESS", finished)),
 		},
@@ -207,7 +207,7 @@ func suite() providertest.Suite {
 				Media: []mediagate.Media{{URL: "https://cdn.example.com/1.png"}, {URL: "https://cdn.example.com/3.png", Index: 2}, {URL: "https://cdn.example.com/4.png", Index: 3}},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no picture":         plain(200, job(jobID, "SUCCESS", `,"progress":"100%"`)),
 			"a picture no link":  plain(200, job(jobID, "SUCCESS", `,"imageUrl":"soon"`)),
 			"a file as picture":  plain(200, job(jobID, "SUCCESS", `,"imageUrl":"file:///etc/passwd"`)),
@@ -219,7 +219,7 @@ func suite() providertest.Suite {
 			"a demo": row(mediagate.KindTransient, plain(400, "演示模式，禁止操作")),
 			"404":    row(mediagate.KindNotFound, answered(404, 3, "not found", "")),
 		}),
-		Together: func(ids []string) string {
+		BatchCall: func(ids []string) string {
 			b, err := json.Marshal(map[string]any{"ids": ids})
 			if err != nil {
 				panic(err)

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Short names for the tables.
 var (
 	quote = providertest.Quote
-	row   = providertest.Of
+	row   = providertest.RowOf
 )
 
 const (
@@ -75,7 +75,7 @@ func firstSuite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "MiniMax-Hailuo-02", Operation: "video",
 			Params: []byte(`{"prompt":"a red kite","duration":5,"resolution":"768p","prompt_optimizer":true,"fast_pretreatment":false,"watermark":false}`),
 		},
-		Beside: []providertest.Exchange{{
+		AfterPoll: []providertest.Exchange{{
 			Route: "GET /v1/files/retrieve",
 			Reply: base(0, "success", `"file":{"file_id":205258526306433,"bytes":5896337,"created_at":1700469398,"filename":"output.mp4","purpose":"video_generation","download_url":"https://cdn.example.com/output.mp4?sig=abc"},`),
 		}},
@@ -120,11 +120,11 @@ func firstSuite() providertest.Suite {
 			"new code":           row(mediagate.KindTransient, base(1999, "new", "")),
 			"404 without a code": row(mediagate.KindTransient, providertest.Reply{Status: 404, Body: `{"message":"no route"}`}),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job": base(0, "success", `"task_id":"1","status":"Success","file_id":"2",`),
 			"no id":       base(0, "success", `"status":"Success","file_id":"2",`),
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no file": base(0, "success", fmt.Sprintf(`"task_id":%q,"status":"Success",`, jobID)),
 		},
 	}
@@ -202,11 +202,11 @@ func secondSuite() providertest.Suite {
 			"500":                  row(mediagate.KindTransient, refusal(500, "server_error", "internal (1024)")),
 			"new type":             row(mediagate.KindTransient, refusal(409, "novel_error", "new")),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job": job("1", "succeeded", file),
 			"no id":       job("", "succeeded", file),
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no file":           job(jobID, "succeeded", ""),
 			"a file of no link": job(jobID, "succeeded", `,"content":{"url":"soon"}`),
 		},

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
-	row   = providertest.Of
+	row   = providertest.RowOf
 )
 
 const (
@@ -115,7 +115,7 @@ func suite() providertest.Suite {
 		Channel: mediagate.Channel{
 			Name: "musicapi-a", Provider: "musicapi", Credentials: mediagate.Secrets(map[string]string{"api_key": "9d1f4bX9mQ2vT7pW8nR3kL5"}),
 		},
-		Unnamed: true,
+		NoJobID: true,
 		Job:     job(spring, own()),
 		Inexpressible: []mediagate.Job{
 			job(`{"custom":false,"gpt_description":"a","version":"v6"}`, own()),
@@ -148,7 +148,7 @@ func suite() providertest.Suite {
 			"504, else":       row(mediagate.KindTransient, refusal(504, "gateway timeout")),
 			"403 within 500":  row(mediagate.KindTransient, plain(500, `{"code":403,"message":"The remaining credits are not enough."}`)),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"songs of no code":   plain(200, `{"data":[`+clip(clipID, "succeeded", "")+`]}`),
 			"not ready with 500": plain(500, `{"type":"not_ready"}`),
 		},
@@ -162,7 +162,7 @@ func suite() providertest.Suite {
 				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp3", Index: 1}}, Clips: []string{"1", "2"},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no songs":            task(),
 			"a link that is none": task(`{"clip_id":"1","state":"succeeded","audio_url":"file:///etc/passwd"}`),
 		},

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Short names for the tables.
-var row = providertest.Of
+var row = providertest.RowOf
 
 const sound = "ID3\x04\x00 the sound of a fox"
 

@@ -107,11 +107,11 @@ func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, 
 	if err != nil {
 		return nil, err
 	}
-	if answer.Status == http.StatusOK && isSound(answer.Header.Get("Content-Type")) {
+	if answer.Status == http.StatusOK && mayBeSound(answer.Header.Get("Content-Type")) {
 		sound := bufio.NewReader(answer.Body)
 		head, err := sound.Peek(soundHead(document.ResponseFormat))
 		// If Peek has failed without any bytes, the caller's first read returns its error.
-		if (len(head) > 0 || err == nil) && !beginsAs(document.ResponseFormat, head) {
+		if (len(head) > 0 || err == nil) && !mayBeginWith(document.ResponseFormat, head) {
 			_ = answer.Body.Close()
 			return nil, mediagate.Errorf(
 				mediagate.KindAmbiguous, "the vendor's answer is no sound of the format %q", document.ResponseFormat,
@@ -129,9 +129,9 @@ func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, 
 	return nil, a.refusal(whole)
 }
 
-// isSound reports whether an answer may contain sound. Content types of sound differ from server to
-// server, so isSound only excludes text and JSON.
-func isSound(contentType string) bool {
+// mayBeSound reports whether an answer may contain sound. Content types of sound differ from server
+// to server, so mayBeSound only excludes text and JSON.
+func mayBeSound(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && kind != "application/json" && !strings.HasPrefix(kind, "text/")
 }

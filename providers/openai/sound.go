@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// soundHead returns the number of bytes of an answer that beginsAs checks. They are enough to
+// soundHead returns the number of bytes of an answer that mayBeginWith checks. They are enough to
 // recognize the format. Samples (pcm) have no header, so there the number is one that text hardly
 // ever passes.
 func soundHead(format string) int {
@@ -21,9 +21,9 @@ func soundHead(format string) int {
 	return 4
 }
 
-// beginsAs reports whether sound of the format may begin with head. Content types of answers are
-// too unreliable for this check.
-func beginsAs(format string, head []byte) bool {
+// mayBeginWith reports whether sound of the format may begin with head. Content types of answers
+// are too unreliable for this check.
+func mayBeginWith(format string, head []byte) bool {
 	switch format {
 	case "mp3", "":
 		// The mask matches frames of MPEG layer III.

@@ -47,7 +47,7 @@ func (s Suite) description(t *testing.T) {
 			t.Errorf("%s: no job of the suite tries it", name)
 		}
 	}
-	batch = batch && !s.Alone
+	batch = batch && !s.NoBatch
 	for what, is := range map[string][2]bool{
 		"Find": {find, finds}, "Cancel": {stop, stops}, "PollAll": {batch, batches}, "Speak": {stream, speaks},
 	} {
@@ -61,14 +61,14 @@ func (s Suite) description(t *testing.T) {
 		"Submission.Outcome": {op.Sync, s.Submission.Outcome != nil},
 		"Word":               {!op.Sync, s.Word != nil},
 		"Stopped":            {op.Cancel, s.Stopped.Body != "" || s.Stopped.Status != 0},
-		"Batch":              {op.Batch > 1 && !s.Alone, s.Batch != nil && s.Together != nil},
+		"Batch":              {op.Batch > 1 && !s.NoBatch, s.Batch != nil && s.BatchCall != nil},
 		"File":               {opens && !op.Sync, s.Media.Ref != ""},
 	} {
 		if is[0] && !is[1] {
 			t.Errorf("the suite needs %s for the operation %s", what, s.Job.Operation)
 		}
 	}
-	s.opened(t)
+	s.inputs(t)
 	for name := range s.Channel.Credentials {
 		if !slices.Contains(about.Credentials, name) {
 			t.Errorf("credential %s is not described", name)
@@ -76,9 +76,9 @@ func (s Suite) description(t *testing.T) {
 	}
 }
 
-// opened compares Operation.Inputs with what a submission of the operation does. Inputs decides how
+// inputs compares Operation.Inputs with what a submission of the operation does. Inputs decides how
 // long a submission has until its first byte.
-func (s Suite) opened(t *testing.T) {
+func (s Suite) inputs(t *testing.T) {
 	opens := map[string]bool{}
 	for _, job := range s.jobs() {
 		seen := &recorder{Inputs: s.Files}
@@ -120,14 +120,14 @@ func (s Suite) supports(t *testing.T) {
 	for _, job := range s.Inexpressible {
 		t.Run(job.Operation+" "+string(job.Params), func(t *testing.T) {
 			t.Parallel()
-			s.refusedBoth(t, job)
+			s.checkRefusal(t, job)
 		})
 	}
 	t.Run("unreadable", func(t *testing.T) {
 		t.Parallel()
 		job := s.Job
 		job.Params = []byte(`{"prompt":`)
-		s.refusedBoth(t, job)
+		s.checkRefusal(t, job)
 	})
 }
 
@@ -149,14 +149,14 @@ func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) 
 		}
 		return
 	}
-	s.refusedBoth(t, job)
+	s.checkRefusal(t, job)
 	if err := s.adapter(t).Supports(job, s.Channel.Options); err != nil && !strings.Contains(err.Error(), "("+field+")") {
 		t.Errorf("%s is unknown, and the error does not name it: %v", field, err)
 	}
 }
 
-// refusedBoth expects that Submit refuses a job without a call, with the same error as Supports.
-func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
+// checkRefusal expects that Submit refuses a job without a call, with the same error as Supports.
+func (s Suite) checkRefusal(t *testing.T, job mediagate.Job) {
 	vendor, p := s.connect(t, s.Accepted)
 	said := s.adapter(t).Supports(job, s.Channel.Options)
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
@@ -206,7 +206,7 @@ func (s Suite) settings(t *testing.T) {
 				!strings.Contains(err.Error(), tc.field) {
 				t.Fatalf("New: %v, want an error of kind invalid that names %s and %s", err, tc.channel.Name, tc.field)
 			}
-			s.discreet(t, err.Error(), "")
+			s.checkNoSecrets(t, err.Error(), "")
 		})
 	}
 	t.Run("public address", func(t *testing.T) {
@@ -226,7 +226,7 @@ func (s Suite) settings(t *testing.T) {
 		}
 		// A panic may print anything that contains the adapter.
 		for _, verb := range []string{"%v", "%+v", "%#v"} {
-			s.discreet(t, fmt.Sprintf(verb, p)+fmt.Sprintf(verb, struct{ vendor any }{p})+fmt.Sprintf(verb, s.Channel), "")
+			s.checkNoSecrets(t, fmt.Sprintf(verb, p)+fmt.Sprintf(verb, struct{ vendor any }{p})+fmt.Sprintf(verb, s.Channel), "")
 		}
 	})
 	t.Run("account", func(t *testing.T) {
@@ -244,6 +244,6 @@ func (s Suite) settings(t *testing.T) {
 		if account(other) == account(s.Channel) {
 			t.Error("two accounts have one name")
 		}
-		s.discreet(t, s.Vendors.Fingerprint(s.Channel), "")
+		s.checkNoSecrets(t, s.Vendors.Fingerprint(s.Channel), "")
 	})
 }

@@ -27,8 +27,8 @@ func Fuzz(f *testing.F, s Suite) {
 	if s.Failed != nil {
 		seeds = append(seeds, s.Failed("no"))
 	}
-	seeds = slices.AppendSeq(seeds, maps.Values(s.Lies))
-	seeds = slices.AppendSeq(seeds, maps.Values(s.Bare))
+	seeds = slices.AppendSeq(seeds, maps.Values(s.ProtocolErrors))
+	seeds = slices.AppendSeq(seeds, maps.Values(s.WithoutMedia))
 	for _, reply := range seeds {
 		if reply.Fault == NoFault && len(reply.Body) <= 64<<10 {
 			f.Add(reply.Status, reply.Body)
@@ -75,7 +75,7 @@ func (s Suite) refusal(t *testing.T, err error, host string) {
 	if !errors.As(err, &ours) || ours.Message == "" || len(ours.Message) > 4<<10 {
 		t.Fatalf("error is %T without a message, or with a long one: %v", err, err)
 	}
-	s.discreet(t, ours.Message, host)
+	s.checkNoSecrets(t, ours.Message, host)
 }
 
 // outcome expects that a success has a result, and that a failure has a reason.
@@ -96,6 +96,6 @@ func (s Suite) outcome(t *testing.T, o *mediagate.Outcome, host string) {
 	case f == nil || f.Code == "" || f.Message == "" || len(f.Message) > 4<<10:
 		t.Errorf("a failure without a reason, or with a long one: %+v", o)
 	default:
-		s.discreet(t, f.Message, host)
+		s.checkNoSecrets(t, f.Message, host)
 	}
 }

@@ -56,7 +56,7 @@ func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	}
 	t.Run("heeded", func(t *testing.T) {
 		t.Parallel()
-		s.heeded(t, all)
+		s.fieldsSent(t, all)
 	})
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// heeded expects that each field of each operation, except the idle ones, has an effect at the
+// fieldsSent expects that each field of each operation, except the idle ones, has an effect at the
 // vendor: if the field has another value or is absent, at least one golden exchange sends the
 // vendor something else. A field that the adapter ignores, or replaces by a default, fails. If the
 // vendor accepts at most one value, the error for other values must name the field.
-func (s Suite) heeded(t *testing.T, files []golden) {
+func (s Suite) fieldsSent(t *testing.T, files []golden) {
 	values := map[string][]json.RawMessage{} // of all files, by field
 	for _, g := range files {
 		for field, value := range g.params(t) {
@@ -27,7 +27,7 @@ func (s Suite) heeded(t *testing.T, files []golden) {
 		for _, field := range op.Fields {
 			heeded := slices.Contains(op.Idle, field)
 			heeded = heeded || slices.ContainsFunc(files, func(g golden) bool {
-				return g.job.Operation == name && s.heeds(t, g, field, values[field])
+				return g.job.Operation == name && s.changesRequest(t, g, field, values[field])
 			})
 			if !heeded {
 				t.Errorf("%s: no golden file shows that the vendor is told %s", name, field)
@@ -36,44 +36,44 @@ func (s Suite) heeded(t *testing.T, files []golden) {
 	}
 }
 
-// heeds plays an exchange with other values of one of its fields.
-func (s Suite) heeds(t *testing.T, g golden, field string, values []json.RawMessage) bool {
+// changesRequest plays an exchange with other values of one of its fields.
+func (s Suite) changesRequest(t *testing.T, g golden, field string, values []json.RawMessage) bool {
 	params := g.params(t)
 	value, ok := params[field]
 	if !ok {
 		return false
 	}
-	told, err := s.tell(t, g)
-	taken, refused := map[string]bool{}, names(err, field)
-	if told != "" {
+	sent, err := s.requestText(t, g)
+	taken, refused := map[string]bool{}, refusesField(err, field)
+	if sent != "" {
 		taken[string(value)] = true
 	}
-	for _, other := range append(s.others(value), values...) {
+	for _, other := range append(s.otherValues(value), values...) {
 		if params[field] = other; other == nil {
 			delete(params, field)
 		}
 		g.job.Params, _ = json.Marshal(params)
-		instead, err := s.tell(t, g)
+		instead, err := s.requestText(t, g)
 		switch {
-		case instead != "" && told != "" && instead != told:
+		case instead != "" && sent != "" && instead != sent:
 			return true
 		case other == nil:
 		case instead != "":
 			taken[string(other)] = true
 		default:
-			refused = refused || names(err, field)
+			refused = refused || refusesField(err, field)
 		}
 	}
 	return refused && len(taken) < 2
 }
 
-// names reports whether an error refuses a field by name.
-func names(err error, field string) bool {
+// refusesField reports whether an error refuses a field by name.
+func refusesField(err error, field string) bool {
 	return mediagate.Is(err, mediagate.KindInvalid) && strings.Contains(err.Error(), field)
 }
 
-// others returns values to try instead of this one. nil means that the field is absent.
-func (s Suite) others(value json.RawMessage) []json.RawMessage {
+// otherValues returns values to try instead of this one. nil means that the field is absent.
+func (s Suite) otherValues(value json.RawMessage) []json.RawMessage {
 	var decoded any
 	_ = json.Unmarshal(value, &decoded)
 	var others []any
@@ -103,9 +103,9 @@ func (s Suite) others(value json.RawMessage) []json.RawMessage {
 	return all
 }
 
-// tell returns what the vendor receives for a job, with the state kept for its polls. It returns ""
-// if the vendor receives nothing.
-func (s Suite) tell(t *testing.T, g golden) (string, error) {
+// requestText returns what the vendor receives for a job, with the state kept for its polls. It
+// returns "" if the vendor receives nothing.
+func (s Suite) requestText(t *testing.T, g golden) (string, error) {
 	replies := g.replies(t, 0)
 	if len(replies) == 0 {
 		replies = []Reply{s.Accepted}
@@ -114,12 +114,12 @@ func (s Suite) tell(t *testing.T, g golden) (string, error) {
 	job := g.job
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
 	submission, err := s.send(t.Context(), s.Open(t, vendor.URL, providers.Options{Version: "1.2.3"}), job)
-	var told bytes.Buffer
+	var sent bytes.Buffer
 	for _, r := range vendor.Requests() {
-		told.Write(formatRequest(t, r))
+		sent.Write(formatRequest(t, r))
 	}
-	if told.Len() > 0 {
-		told.WriteString(submission.Ref.State)
+	if sent.Len() > 0 {
+		sent.WriteString(submission.Ref.State)
 	}
-	return told.String(), err
+	return sent.String(), err
 }

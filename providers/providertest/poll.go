@@ -20,10 +20,10 @@ type ask func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (
 
 func (s Suite) poll(t *testing.T) { s.reports(t, s.Ref, providers.Provider.Poll) }
 
-// beside tests the calls that a poll also makes when the job has succeeded. While one of them
+// afterPoll tests the calls that a poll also makes when the job has succeeded. While one of them
 // fails, the job has not ended.
-func (s Suite) beside(t *testing.T) {
-	s.around(t, s.Beside, s.Word(s.word(mediagate.JobSucceeded)), 1, mediagate.KindTransient,
+func (s Suite) afterPoll(t *testing.T) {
+	s.breakCalls(t, s.AfterPoll, s.Word(s.word(mediagate.JobSucceeded)), 1, mediagate.KindTransient,
 		func(ctx context.Context, p providers.Provider) error {
 			_, err := p.Poll(ctx, s.Ref)
 			return err
@@ -68,8 +68,8 @@ func (s Suite) reports(t *testing.T, ref mediagate.JobRef, do ask) {
 	}
 
 	// An answer that proves nothing does not prove that the job does not exist or has ended.
-	rows := strange(s.Word(s.word(mediagate.JobRunning)), mediagate.KindTransient)
-	for name, reply := range s.Lies {
+	rows := meaninglessReplies(s.Word(s.word(mediagate.JobRunning)), mediagate.KindTransient)
+	for name, reply := range s.ProtocolErrors {
 		rows[name] = Row{Reply: reply, Kind: mediagate.KindTransient}
 	}
 	maps.Copy(rows, s.PollRows)
@@ -85,11 +85,11 @@ func (s Suite) reports(t *testing.T, ref mediagate.JobRef, do ask) {
 	})
 
 	s.incomplete(t, ref, do)
-	s.dirty(t, ref, do)
+	s.nulCharacters(t, ref, do)
 	t.Run("failure repeats secrets", func(t *testing.T) {
 		t.Parallel()
-		report := s.asked(t, ref, do, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
-		s.discreet(t, report.Outcome.Failure.Message, "")
+		report := s.asked(t, ref, do, Reply{Echo: func(r Request) string { return s.Failed(s.secretText(r)).Body }})
+		s.checkNoSecrets(t, report.Outcome.Failure.Message, "")
 	})
 	t.Run("failure without words", func(t *testing.T) {
 		t.Parallel()
@@ -120,7 +120,7 @@ func (s Suite) report(t *testing.T, got mediagate.Report, want mediagate.JobStat
 		t.Errorf("percent = %d", got.Percent)
 	}
 	diff(t, "ref", s.Ref, got.Ref)
-	if got.Named == s.Unnamed {
+	if got.Named == s.NoJobID {
 		t.Errorf("the report says that the answer names the job: %v", got.Named)
 	}
 	ended := want == mediagate.JobSucceeded || want == mediagate.JobFailed
@@ -137,10 +137,10 @@ func (s Suite) report(t *testing.T, got mediagate.Report, want mediagate.JobStat
 
 // incomplete tests successes without some or all of their media.
 func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
-	if len(s.Bare)+len(s.Beside) == 0 {
-		t.Error("Bare is empty: nothing shows what the adapter makes of a success without media")
+	if len(s.WithoutMedia)+len(s.AfterPoll) == 0 {
+		t.Error("WithoutMedia is empty: nothing shows what the adapter makes of a success without media")
 	}
-	for name, reply := range s.Bare {
+	for name, reply := range s.WithoutMedia {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := s.asked(t, ref, do, reply)
@@ -173,8 +173,9 @@ func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
 // ends matches the closing quote of each string value in a JSON text.
 var ends = regexp.MustCompile(`"[,}\]]`)
 
-// dirty expects that no U+0000 in an answer reaches the report. The database cannot store it.
-func (s Suite) dirty(t *testing.T, ref mediagate.JobRef, do ask) {
+// nulCharacters expects that no U+0000 in an answer reaches the report, because the database
+// cannot store it.
+func (s Suite) nulCharacters(t *testing.T, ref mediagate.JobRef, do ask) {
 	good := s.Word(s.word(mediagate.JobSucceeded)).Body
 	for i, end := range ends.FindAllStringIndex(good, -1) {
 		t.Run(fmt.Sprintf("U+0000 in text %d", i+1), func(t *testing.T) {
@@ -184,9 +185,9 @@ func (s Suite) dirty(t *testing.T, ref mediagate.JobRef, do ask) {
 			if err != nil {
 				return
 			}
-			told, err := json.Marshal(got)
-			if err != nil || strings.Contains(string(told), `\u0000`) {
-				t.Errorf("told is %s, %v", told, err)
+			encoded, err := json.Marshal(got)
+			if err != nil || strings.Contains(string(encoded), `\u0000`) {
+				t.Errorf("encoded is %s, %v", encoded, err)
 			}
 		})
 	}
@@ -205,7 +206,7 @@ func (s Suite) word(state mediagate.JobState) string {
 // batch tests PollAll: one call, whose answers belong to the jobs that they name, in any order.
 func (s Suite) batch(t *testing.T) {
 	most := s.operation(t).Batch
-	if most < 2 || s.Alone {
+	if most < 2 || s.NoBatch {
 		return
 	}
 	ask := func(p providers.Provider, ctx context.Context, refs []mediagate.JobRef) ([]providers.Answer, error) {
@@ -223,17 +224,17 @@ func (s Suite) batch(t *testing.T) {
 	t.Run("in another order", func(t *testing.T) {
 		t.Parallel()
 		refs, ids := jobs(min(most, 5))
-		call := s.Together(ids)
+		call := s.BatchCall(ids)
 		words := slices.Repeat([]string{running}, len(ids))
 		words[1] = succeeded
 		slices.Reverse(ids)
 		slices.Reverse(words)
 		vendor, p := s.connect(t, s.Batch(ids, words))
 		answers, err := ask(p, t.Context(), refs)
-		if err != nil || len(answers) != len(refs) || len(vendor.InLine()) != 1 {
-			t.Fatalf("%d answers of %d, %d requests, %v", len(answers), len(refs), len(vendor.InLine()), err)
+		if err != nil || len(answers) != len(refs) || len(vendor.Unrouted()) != 1 {
+			t.Fatalf("%d answers of %d, %d requests, %v", len(answers), len(refs), len(vendor.Unrouted()), err)
 		}
-		diff(t, "call", call, vendor.InLine()[0].String())
+		diff(t, "call", call, vendor.Unrouted()[0].String())
 		for i, a := range answers {
 			want := mediagate.JobRunning
 			if i == 1 {
@@ -260,7 +261,7 @@ func (s Suite) batch(t *testing.T) {
 			t.Errorf("the other: %+v, %v", answers[1].Report, answers[1].Err)
 		}
 	})
-	rows := strange(s.Batch(ids, []string{running, running}), mediagate.KindTransient)
+	rows := meaninglessReplies(s.Batch(ids, []string{running, running}), mediagate.KindTransient)
 	maps.Copy(rows, s.BatchRows)
 	s.rows(t, rows, func(ctx context.Context, p providers.Provider) error {
 		_, err := ask(p, ctx, refs)

@@ -30,10 +30,10 @@ func Picture(width, height int) string {
 // Plain returns an answer without a fault.
 func Plain(status int, body string) Reply { return Reply{Status: status, Body: body} }
 
-// Of returns a row with an answer and the kind of error that it must cause.
-func Of(kind mediagate.Kind, reply Reply) Row { return Row{Reply: reply, Kind: kind} }
+// RowOf returns a row with an answer and the kind of error that it must cause.
+func RowOf(kind mediagate.Kind, reply Reply) Row { return Row{Reply: reply, Kind: kind} }
 
-// Coded is Of with the error's code.
-func Coded(kind mediagate.Kind, code mediagate.FailureCode, reply Reply) Row {
+// RowWithCode is RowOf with the error's code.
+func RowWithCode(kind mediagate.Kind, code mediagate.FailureCode, reply Reply) Row {
 	return Row{Reply: reply, Kind: kind, Code: code}
 }

@@ -26,7 +26,7 @@ func (s Suite) cancel(t *testing.T) {
 		if err := stop(t.Context(), p); err != nil {
 			t.Errorf("Cancel: %v", err)
 		}
-		calls := vendor.InLine()
+		calls := vendor.Unrouted()
 		if len(calls) != 1 {
 			t.Fatalf("%d requests, want 1", len(calls))
 		}
@@ -75,7 +75,7 @@ func (s Suite) open(t *testing.T) {
 			return io.NopCloser(strings.NewReader(film)), int64(len(film)), nil
 		}}
 		file, _, err := read(t.Context(), s.Open(t, vendor.URL, opt))
-		if vendor.InLine()[0].Method != http.MethodGet { // the vendor's answer about the job holds the file
+		if vendor.Unrouted()[0].Method != http.MethodGet { // the vendor's answer about the job holds the file
 			return
 		}
 		if err != nil || file != film {

@@ -20,7 +20,7 @@ func (s Suite) submitKind(ctx context.Context, p providers.Provider) error {
 }
 
 func (s Suite) submit(t *testing.T) {
-	rows := strange(s.Accepted, mediagate.KindAmbiguous)
+	rows := meaninglessReplies(s.Accepted, mediagate.KindAmbiguous)
 	// A 4xx proves that there is no job, even if a proxy sent it.
 	for status, kind := range map[int]mediagate.Kind{
 		http.StatusForbidden:             mediagate.KindCredentials,
@@ -34,7 +34,7 @@ func (s Suite) submit(t *testing.T) {
 		}
 	}
 	leaking := s.Refused("")
-	leaking.Echo = func(r Request) string { return s.Refused(s.leak(r) + " " + strings.Join(s.Secrets, " ")).Body }
+	leaking.Echo = func(r Request) string { return s.Refused(s.secretText(r) + " " + strings.Join(s.Secrets, " ")).Body }
 	rows["refusal repeats secrets"] = Row{Reply: leaking, Kind: mediagate.KindInvalid}
 	rows["refusal without words"] = Row{
 		Reply: s.Refused(""), Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters,
@@ -58,10 +58,10 @@ func (s Suite) submit(t *testing.T) {
 				t.Fatalf("Submit: %v", err)
 			}
 			diff(t, "submission", s.Submission, got)
-			if n := len(vendor.InLine()); n != 1 {
+			if n := len(vendor.Unrouted()); n != 1 {
 				t.Errorf("%d requests, want 1", n)
 			}
-			for _, x := range s.Before {
+			for _, x := range s.BeforeSubmit {
 				if len(vendor.RequestsOn(x.Route)) == 0 {
 					t.Errorf("%s was not called", x.Route)
 				}
@@ -85,10 +85,10 @@ func (s Suite) submit(t *testing.T) {
 	})
 }
 
-// before tests the calls that Submit makes before the call that submits. If one of them fails, it
-// is certain that nothing was submitted.
-func (s Suite) before(t *testing.T) {
-	s.around(t, s.Before, s.Accepted, 0, mediagate.KindUnreached, s.submitKind)
+// beforeSubmit tests the calls that Submit makes before the call that submits. If one of them
+// fails, it is certain that nothing was submitted.
+func (s Suite) beforeSubmit(t *testing.T) {
+	s.breakCalls(t, s.BeforeSubmit, s.Accepted, 0, mediagate.KindUnreached, s.submitKind)
 }
 
 // callback compares Operation.Callback with what a submission sends, in the channel's generation or
@@ -101,19 +101,19 @@ func (s Suite) callback(t *testing.T) {
 			vendor, p := s.connect(t, s.Accepted)
 			job.Inputs, job.Sink, job.CallbackURL = Inputs(s.Files), NewSink(), address
 			_, _ = s.send(t.Context(), p, job) // the acceptance may be that of another operation
-			told := 0
+			sent := 0
 			for _, r := range vendor.Requests() {
-				told += strings.Count(r.Body, `"`+address+`"`)
+				sent += strings.Count(r.Body, `"`+address+`"`)
 			}
-			if want := s.adapter(t).Description.Operations[job.Operation].Callback; told > 1 || want != (told == 1) {
-				t.Errorf("the vendor is told the address %d times, and the description says %t", told, want)
+			if want := s.adapter(t).Description.Operations[job.Operation].Callback; sent > 1 || want != (sent == 1) {
+				t.Errorf("the vendor is told the address %d times, and the description says %t", sent, want)
 			}
 		})
 	}
 }
 
-// leak returns a text with everything that must not appear in errors.
-func (s Suite) leak(r Request) string {
+// secretText returns a text with everything that must not appear in errors.
+func (s Suite) secretText(r Request) string {
 	var text strings.Builder
 	text.WriteString("no luck with " + r.Header.Get("Authorization") +
 		" at http://" + r.Host + r.Path + " (" + r.Host + ", 127.0.0.1)")
@@ -123,9 +123,9 @@ func (s Suite) leak(r Request) string {
 	return text.String()
 }
 
-// reach tests failures before the vendor has read a request. The tests of vendorhttp cover the
+// unreached tests failures before the vendor has read a request. The tests of vendorhttp cover the
 // network itself.
-func (s Suite) reach(t *testing.T) {
+func (s Suite) unreached(t *testing.T) {
 	unreached := Row{Kind: mediagate.KindUnreached}
 	t.Run("refused connection", func(t *testing.T) {
 		t.Parallel()
@@ -157,7 +157,7 @@ func (s Suite) reach(t *testing.T) {
 			if late {
 				s.check(t, err, unreached, vendor.URL)
 			}
-			if n := len(vendor.InLine()); (err != nil) != late || (n == 0) != late {
+			if n := len(vendor.Unrouted()); (err != nil) != late || (n == 0) != late {
 				t.Errorf("%d requests, %v", n, err)
 			}
 		})

@@ -24,20 +24,20 @@ type Suite struct {
 	Vendors all.Vendors       // the table that has the adapter; zero: the built-in adapters
 	Channel mediagate.Channel // without BaseURL
 	Private bool              // the vendor has no public address, so a channel must have a base URL
-	Unnamed bool              // no answer about a job contains the job's id
+	NoJobID bool              // no answer about a job contains the job's id
 	Prefix  string            // of the vendor's paths, as in base_url
 	Job     mediagate.Job     // a job that the vendor accepts
 	Files   map[string]string // the files behind the client's links in Job
-	Secrets []string          // secrets that the vendor issues in Before, such as tokens
+	Secrets []string          // secrets that the vendor issues in BeforeSubmit, such as tokens
 
 	// Others are accepted jobs of the adapter's other operations, one each. Inexpressible jobs must
 	// be refused without a call.
 	Others, Inexpressible []mediagate.Job
 
-	// Before are the calls that Submit makes before the call that submits, in order, with the
-	// vendor's good answers. Beside are the calls that a poll makes after its own if the job has
+	// BeforeSubmit are the calls that Submit makes before the call that submits, in order, with the
+	// vendor's good answers. AfterPoll are the calls that a poll makes after its own if the job has
 	// succeeded.
-	Before, Beside []Exchange
+	BeforeSubmit, AfterPoll []Exchange
 
 	Accepted   Reply // the vendor's acceptance of Job
 	Submission mediagate.Submission
@@ -49,13 +49,13 @@ type Suite struct {
 	Word     func(word string) Reply // the answer about Ref's job with this status word
 	Words    map[string]mediagate.JobState
 	Failed   func(text string) Reply // the answer about a failed job, with this text
-	PollRows map[string]Row          // a row with the name of a strange reply replaces that row
-	// Lies are answers to Poll and Find that break the vendor's own protocol, such as an answer
-	// about another job.
-	Lies map[string]Reply
-	// Bare are answers that Ref's job has succeeded, but without media. Bare may be empty if all
-	// media are named in Beside.
-	Bare map[string]Reply
+	PollRows map[string]Row          // a row with the name of a meaningless reply replaces that row
+	// ProtocolErrors are answers to Poll and Find that break the vendor's own protocol, such as an
+	// answer about another job.
+	ProtocolErrors map[string]Reply
+	// WithoutMedia are answers that Ref's job has succeeded, but without media. WithoutMedia may be
+	// empty if all media are named in AfterPoll.
+	WithoutMedia map[string]Reply
 	// Partial are answers that Ref's job has succeeded, which lack the media of some pieces.
 	Partial map[string]Partial
 
@@ -64,13 +64,13 @@ type Suite struct {
 	Stopped    Reply  // the vendor's answer after it has stopped the job
 	CancelRows map[string]Row
 
-	// The next fields are for operations that are polled in batches. Together returns the call
+	// The next fields are for operations that are polled in batches. BatchCall returns the call
 	// about the jobs with these ids, as Request.String formats it. Batch returns the answer to it,
-	// with a status word for each job. Alone is set if the channel's dialect has no such call.
-	Together  func(ids []string) string
+	// with a status word for each job. NoBatch is set if the channel's dialect has no such call.
+	BatchCall func(ids []string) string
 	Batch     func(ids, words []string) Reply
 	BatchRows map[string]Row // of the whole call; named like PollRows
-	Alone     bool
+	NoBatch   bool
 
 	// The next fields are for adapters that open files by reference.
 	Media    mediagate.Media // a file with a Ref
@@ -104,11 +104,12 @@ type Row struct {
 func Run(t *testing.T, s Suite) {
 	parts := map[string]func(*testing.T){
 		"settings": s.settings, "description": s.description, "supports": s.supports,
-		"submit": s.submit, "before": s.before, "reach": s.reach, "callback": s.callback, "speak": s.speak,
+		"submit": s.submit, "before submit": s.beforeSubmit, "unreached": s.unreached,
+		"callback": s.callback, "speak": s.speak,
 	}
 	if s.Word != nil {
 		maps.Copy(parts, map[string]func(*testing.T){
-			"poll": s.poll, "beside": s.beside, "find": s.find, "batch": s.batch, "cancel": s.cancel, "open": s.open,
+			"poll": s.poll, "after poll": s.afterPoll, "find": s.find, "batch": s.batch, "cancel": s.cancel, "open": s.open,
 		})
 	}
 	for name, part := range parts {
@@ -160,12 +161,12 @@ func (s Suite) operation(tb testing.TB) providers.Operation {
 	return s.adapter(tb).Description.Operations[s.Job.Operation]
 }
 
-// Vendor returns a vendor that answers the calls of Before and Beside. The call that is tested gets
-// the replies.
+// Vendor returns a vendor that answers the calls of BeforeSubmit and AfterPoll. The call that is
+// tested gets the replies.
 func (s Suite) Vendor(tb testing.TB, replies ...Reply) *Vendor {
 	tb.Helper()
 	v := NewVendor(tb, replies...)
-	for _, x := range slices.Concat(s.Before, s.Beside) {
+	for _, x := range slices.Concat(s.BeforeSubmit, s.AfterPoll) {
 		v.On(x.Route, x.Reply)
 	}
 	return v
@@ -185,10 +186,10 @@ func (s Suite) job() mediagate.Job {
 	return job
 }
 
-// hasty returns options with short limits for replies that never end, in time or in length. The
-// limits leave enough time for the connection on a busy machine. All other replies get the default
-// limits.
-func hasty(r Reply) (opt providers.Options) {
+// shortLimits returns options with short limits for replies that never end, in time or in length.
+// The limits leave enough time for the connection on a busy machine. All other replies get the
+// default limits.
+func shortLimits(r Reply) (opt providers.Options) {
 	switch r.Fault {
 	case StallHead, StallBody:
 		opt.Timeouts = vendorhttp.Timeouts{
@@ -220,12 +221,12 @@ func (s Suite) check(t *testing.T, err error, want Row, host string) {
 	if e.Message == "" {
 		t.Error("the error has no message")
 	}
-	s.discreet(t, err.Error(), host)
-	s.discreet(t, e.Message, host)
+	s.checkNoSecrets(t, err.Error(), host)
+	s.checkNoSecrets(t, e.Message, host)
 }
 
-// discreet fails if a text contains a credential or an address.
-func (s Suite) discreet(t *testing.T, text, host string) {
+// checkNoSecrets fails if a text contains a credential or an address.
+func (s Suite) checkNoSecrets(t *testing.T, text, host string) {
 	t.Helper()
 	for name, secret := range s.Channel.Credentials {
 		if strings.Contains(text, secret.Reveal()) {
@@ -254,26 +255,26 @@ func (s Suite) rows(t *testing.T, rows map[string]Row, do call) {
 			t.Parallel()
 			calls := cmp.Or(row.Calls, 1)
 			vendor := s.Vendor(t, slices.Repeat([]Reply{row.Reply}, calls)...)
-			err := do(t.Context(), s.Open(t, vendor.URL, hasty(row.Reply)))
+			err := do(t.Context(), s.Open(t, vendor.URL, shortLimits(row.Reply)))
 			s.check(t, err, row, vendor.URL)
-			if got := len(vendor.InLine()); got != calls {
+			if got := len(vendor.Unrouted()); got != calls {
 				t.Errorf("%d requests, want %d", got, calls)
 			}
 		})
 	}
 }
 
-// around breaks each of the calls around the tested one. The tested call has a good reply and must
-// be made as often as made says.
-func (s Suite) around(t *testing.T, calls []Exchange, reply Reply, made int, kind mediagate.Kind, do call) {
+// breakCalls breaks each of the calls beside the tested one. The tested call has a good reply and
+// must be made as often as made says.
+func (s Suite) breakCalls(t *testing.T, calls []Exchange, reply Reply, made int, kind mediagate.Kind, do call) {
 	for _, x := range calls {
-		for name, row := range strange(x.Reply, kind) {
+		for name, row := range meaninglessReplies(x.Reply, kind) {
 			t.Run(x.Route+" "+name, func(t *testing.T) {
 				t.Parallel()
 				vendor := s.Vendor(t, reply)
 				vendor.On(x.Route, row.Reply)
-				s.check(t, do(t.Context(), s.Open(t, vendor.URL, hasty(row.Reply))), row, vendor.URL)
-				if n := len(vendor.InLine()); n != made {
+				s.check(t, do(t.Context(), s.Open(t, vendor.URL, shortLimits(row.Reply))), row, vendor.URL)
+				if n := len(vendor.Unrouted()); n != made {
 					t.Errorf("%d requests beside those, want %d", n, made)
 				}
 			})
@@ -281,8 +282,8 @@ func (s Suite) around(t *testing.T, calls []Exchange, reply Reply, made int, kin
 	}
 }
 
-// strange returns answers that state nothing about the call, derived from a good answer.
-func strange(good Reply, kind mediagate.Kind) map[string]Row {
+// meaninglessReplies returns answers that state nothing about the call, derived from a good answer.
+func meaninglessReplies(good Reply, kind mediagate.Kind) map[string]Row {
 	html := "<html><body>Bad Gateway</body></html>"
 	rows := map[string]Row{}
 	for name, reply := range map[string]Reply{

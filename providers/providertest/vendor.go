@@ -108,8 +108,8 @@ func (v *Vendor) Requests() []Request {
 	return slices.Clone(v.requests)
 }
 
-// InLine returns the requests that no route answered.
-func (v *Vendor) InLine() []Request { return v.RequestsOn("") }
+// Unrouted returns the requests that no route answered.
+func (v *Vendor) Unrouted() []Request { return v.RequestsOn("") }
 
 // RequestsOn returns the requests of a route.
 func (v *Vendor) RequestsOn(route string) []Request {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
-	row   = providertest.Of
+	row   = providertest.RowOf
 )
 
 const (
@@ -150,7 +150,7 @@ func suite() providertest.Suite {
 			"new code":          row(mediagate.KindTransient, refusal(499, "new")),
 			"no data":           row(mediagate.KindTransient, plain(200, `{"code":200,"data":null}`)),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job": record("1", songs(song(songID, ""))+`,"status":"SUCCESS"`),
 		},
 		Partial: map[string]providertest.Partial{
@@ -163,7 +163,7 @@ func suite() providertest.Suite {
 				Media: []mediagate.Media{{URL: "https://cdn.example.com/1.mp3"}}, Clips: []string{"1", "2"},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no songs":            record(jobID, songs()+`,"status":"SUCCESS"`),
 			"no response":         record(jobID, `,"status":"SUCCESS"`),
 			"a preview alone":     record(jobID, songs(`{"id":"1","audioUrl":"","streamAudioUrl":"https://cdn.example.com/stream"}`)+`,"status":"SUCCESS"`),

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Short names for the tables.
 var (
 	quote = providertest.Quote
-	row   = providertest.Of
+	row   = providertest.RowOf
 )
 
 const (
@@ -126,7 +126,7 @@ func suite() providertest.Suite {
 			"INVALID_ARGUMENT":    row(mediagate.KindTransient, refusal(400, "INVALID_ARGUMENT", "what")),
 			"INTERNAL":            row(mediagate.KindTransient, refusal(500, "INTERNAL", "oops")),
 		},
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job's": {Body: `{"name":"` + owner + `/operations/b2","done":false}`},
 			"no name":       {Body: `{"done":true}`},
 		},
@@ -136,7 +136,7 @@ func suite() providertest.Suite {
 				Media: []mediagate.Media{{Ref: filePath, Index: 1, MimeType: "video/mp4"}},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"done without":   operation(`,"done":true`),
 			"no link":        operation(made("")),
 			"a link of none": operation(made("gs://bucket/a.mp4")),

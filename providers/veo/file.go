@@ -34,9 +34,9 @@ func (a *Adapter) media(uri vendorhttp.Text) (mediagate.Media, bool) {
 		return mediagate.Media{}, false
 	}
 	m := mediagate.Media{MimeType: "video/mp4"}
-	if u, err := url.Parse(link); err == nil && (a.own(u) || u.Scheme == "https" && "https://"+u.Host == PublicURL) {
+	if u, err := url.Parse(link); err == nil && (a.isOwnHost(u) || u.Scheme == "https" && "https://"+u.Host == PublicURL) {
 		path := u.EscapedPath()
-		if a.own(u) {
+		if a.isOwnHost(u) {
 			path = strings.TrimPrefix(path, strings.TrimRight(a.base.EscapedPath(), "/"))
 		}
 		if strings.HasPrefix(path, prefix) {
@@ -51,8 +51,10 @@ func (a *Adapter) media(uri vendorhttp.Text) (mediagate.Media, bool) {
 	return m, true
 }
 
-// own reports whether a link leads to the channel's own host.
-func (a *Adapter) own(u *url.URL) bool { return u.Scheme == a.base.Scheme && u.Host == a.base.Host }
+// isOwnHost reports whether a link leads to the channel's own host.
+func (a *Adapter) isOwnHost(u *url.URL) bool {
+	return u.Scheme == a.base.Scheme && u.Host == a.base.Host
+}
 
 // Open downloads a file of the account.
 func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.Media) (io.ReadCloser, int64, error) {
@@ -69,29 +71,30 @@ func (a *Adapter) Open(ctx context.Context, _ mediagate.JobRef, media mediagate.
 			return answer.Body, answer.Length(), nil
 		}
 		if answer.Status/100 != 3 || answer.Location == "" {
-			return nil, 0, a.withheld(answer)
+			return nil, 0, a.downloadError(answer)
 		}
 		_ = answer.Body.Close()
-		next, ok := led(at, answer.Location)
+		next, ok := redirectTarget(at, answer.Location)
 		switch left := maxHops - hop - 1; {
 		case left < 0:
-			return nil, 0, astray("the download is redirected too often")
+			return nil, 0, redirectError("the download is redirected too often")
 		case !ok:
 			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the download is redirected to no address")
-		case a.own(next):
+		case a.isOwnHost(next):
 			at = next
 		case at.Scheme == "https" && next.Scheme != "https":
-			return nil, 0, astray("the download is redirected from https to http")
+			return nil, 0, redirectError("the download is redirected from https to http")
 		case a.follow == nil:
-			return nil, 0, astray("the download is redirected to another host")
+			return nil, 0, redirectError("the download is redirected to another host")
 		default:
 			return a.follow(ctx, next.String(), left)
 		}
 	}
 }
 
-// led returns the address to which an answer from at redirects. It returns false if there is none.
-func led(at *url.URL, location string) (*url.URL, bool) {
+// redirectTarget returns the address to which an answer from at redirects. It returns false if
+// there is none.
+func redirectTarget(at *url.URL, location string) (*url.URL, bool) {
 	ref, err := url.Parse(location)
 	if err != nil {
 		return nil, false
@@ -100,8 +103,8 @@ func led(at *url.URL, location string) (*url.URL, bool) {
 	return next, err == nil && next.Host != ""
 }
 
-// astray returns the error of a redirect that must not be followed.
-func astray(what string) error { return mediagate.Errorf(mediagate.KindInvalid, "%s", what) }
+// redirectError returns the error of a redirect that must not be followed.
+func redirectError(what string) error { return mediagate.Errorf(mediagate.KindInvalid, "%s", what) }
 
 // download returns the call for a file. Only a call to the channel's own host has the key.
 func (a *Adapter) download(at *url.URL) vendorhttp.Call {
@@ -110,15 +113,15 @@ func (a *Adapter) download(at *url.URL) vendorhttp.Call {
 		Header: http.Header{"Accept": {"*/*"}},
 		Limits: vendorhttp.Limits{Total: fileTimeout, Header: headTimeout, Bytes: fileBytes},
 	}
-	if a.own(at) {
+	if a.isOwnHost(at) {
 		c.Header.Set("X-Goog-Api-Key", a.Key.Reveal())
 	}
 	return c
 }
 
-// withheld returns the error of a download without a file. For a deleted file, the vendor answers
-// that the caller may not see it.
-func (a *Adapter) withheld(answer *vendorhttp.Stream) error {
+// downloadError returns the error of a download without a file. For a deleted file, the vendor
+// answers that the caller may not see it.
+func (a *Adapter) downloadError(answer *vendorhttp.Stream) error {
 	whole, err := answer.Whole(textBytes)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Short names for the tables.
 var (
 	quote = providertest.Quote
-	row   = providertest.Of
+	row   = providertest.RowOf
 )
 
 const (
@@ -131,10 +131,10 @@ func suite() providertest.Suite {
 			{Operation: "video", Upstream: "veo", Params: []byte(`{"prompt":"a","person_generation":"allow_all"}`)},
 			{Operation: "video", Upstream: "veo", Params: []byte(`{"prompt":"a","last_frame_image":"https://img.example.com/a.png"}`)},
 		},
-		Before:     []providertest.Exchange{{Route: "POST /token", Reply: granted}},
-		Accepted:   operation(""),
-		Submission: mediagate.Submission{Ref: ref},
-		Refused:    func(text string) providertest.Reply { return refusal(400, "INVALID_ARGUMENT", text) },
+		BeforeSubmit: []providertest.Exchange{{Route: "POST /token", Reply: granted}},
+		Accepted:     operation(""),
+		Submission:   mediagate.Submission{Ref: ref},
+		Refused:      func(text string) providertest.Reply { return refusal(400, "INVALID_ARGUMENT", text) },
 		SubmitRows: map[string]providertest.Row{
 			"INVALID_ARGUMENT":    {Reply: refusal(400, "INVALID_ARGUMENT", "bad size"), Kind: mediagate.KindInvalid, Code: mediagate.CodeInvalidParameters},
 			"content":             {Reply: refusal(400, "INVALID_ARGUMENT", "The prompt contains sensitive words that violate Google's Responsible AI practices."), Kind: mediagate.KindModerated, Code: mediagate.CodeContentPolicy},
@@ -167,7 +167,7 @@ func suite() providertest.Suite {
 			"INTERNAL":            row(mediagate.KindTransient, refusal(500, "INTERNAL", "oops")),
 			"HTML 404":            row(mediagate.KindTransient, providertest.Reply{Status: 404, Body: "<html>"}),
 		},
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job's": {Body: `{"name":"` + owner + `/operations/b2","done":false}`},
 			"no name":       {Body: `{"done":true,"response":{"videos":[{"bytesBase64Encoded":"AAAA"}]}}`},
 		},
@@ -177,7 +177,7 @@ func suite() providertest.Suite {
 				Media: []mediagate.Media{{Ref: "0", Index: 1, MimeType: "video/mp4"}},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"done without":    operation(`,"done":true`),
 			"done with null":  operation(`,"done":true,"response":null`),
 			"a video of none": operation(`,"done":true,"response":{"videos":[{"mimeType":"video/mp4"}]}`),

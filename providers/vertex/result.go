@@ -20,7 +20,7 @@ const bytesField = "bytesBase64Encoded"
 // result is the result of an operation.
 type result struct {
 	Videos []struct {
-		Bytes vendorhttp.Text `json:"bytesBase64Encoded"` // the video's number, see look
+		Bytes vendorhttp.Text `json:"bytesBase64Encoded"` // the video's number, see readOperation
 		GCS   vendorhttp.Text `json:"gcsUri"`
 	} `json:"videos"`
 	googleapi.Filtered
@@ -40,22 +40,23 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		}
 		return mediagate.Report{}, googleapi.ReadError(a.http, whole)
 	}
-	op, err := look(answer.Body, at.samples)
+	op, err := readOperation(answer.Body, at.samples)
 	if err != nil {
-		return mediagate.Report{}, strange(err)
+		return mediagate.Report{}, malformedError(err)
 	}
 	report, err := op.State(a.http, ref)
 	if err != nil || report.State != mediagate.JobSucceeded {
 		return report, err
 	}
-	a.offer(&report, op, at.samples)
+	a.addResult(&report, op, at.samples)
 	return report, nil
 }
 
-// look reads the answer about an operation without keeping any video. It replaces each video by the
-// number of its string among all strings with that name, from 0. look stops as soon as the last
-// possible video has begun, because reading the rest takes as long as its download.
-func look(answer io.Reader, samples int) (googleapi.Operation, error) {
+// readOperation reads the answer about an operation without keeping any video. It replaces each
+// video by the number of its string among all strings with that name, from 0. readOperation stops
+// as soon as the last possible video has begun, because reading the rest takes as long as its
+// download.
+func readOperation(answer io.Reader, samples int) (googleapi.Operation, error) {
 	x := vendorhttp.NewExtractor(answer, bytesField, textBytes)
 	videos := 0
 	for n := 0; ; n++ {
@@ -77,7 +78,7 @@ func look(answer io.Reader, samples int) (googleapi.Operation, error) {
 		if videos++; videos > samples {
 			continue // an unexpected video; missing members come after it
 		}
-		if op, err := decodeOperation(x.Cut()); err == nil && complete(op, videos, samples) {
+		if op, err := decodeOperation(x.Cut()); err == nil && isComplete(op, videos, samples) {
 			return op, nil
 		}
 	}
@@ -88,8 +89,8 @@ func decodeOperation(document []byte) (op googleapi.Operation, err error) {
 	return op, err
 }
 
-// complete reports whether the rest of the answer cannot matter.
-func complete(op googleapi.Operation, videos, samples int) bool {
+// isComplete reports whether the rest of the answer cannot matter.
+func isComplete(op googleapi.Operation, videos, samples int) bool {
 	if _, _, named := op.Parts(); !named || op.Done == nil || *op.Done != "true" {
 		return false
 	}
@@ -99,9 +100,9 @@ func complete(op googleapi.Operation, videos, samples int) bool {
 	return videos+max(0, held) >= samples
 }
 
-// offer completes the report on an operation that has succeeded. It ignores videos beyond those
+// addResult completes the report on an operation that has succeeded. It ignores videos beyond those
 // that were asked for, because the fetch of each costs the download of all before it.
-func (a *Adapter) offer(report *mediagate.Report, op googleapi.Operation, samples int) {
+func (a *Adapter) addResult(report *mediagate.Report, op googleapi.Operation, samples int) {
 	var made result
 	if err := (vendorhttp.Answer{Body: op.Response}).Decode(&made); err != nil {
 		made = result{}
@@ -127,7 +128,7 @@ func (a *Adapter) offer(report *mediagate.Report, op googleapi.Operation, sample
 func (a *Adapter) Open(ctx context.Context, ref mediagate.JobRef, media mediagate.Media) (io.ReadCloser, int64, error) {
 	number, err := strconv.Atoi(media.Ref)
 	if err != nil || number < 0 {
-		return nil, 0, strange(errors.New("the reference names no video"))
+		return nil, 0, malformedError(errors.New("the reference names no video"))
 	}
 	answer, _, err := a.fetch(ctx, ref, vendorhttp.Limits{Total: fileTimeout, Header: headTimeout})
 	if err != nil {
@@ -146,7 +147,7 @@ func (a *Adapter) find(answer *vendorhttp.Stream, number int) (io.Reader, error)
 	switch answer.Status {
 	case http.StatusOK:
 	case http.StatusNotFound, http.StatusGone:
-		return nil, gone()
+		return nil, goneError()
 	default:
 		whole, err := answer.Whole(textBytes)
 		if err != nil {
@@ -162,11 +163,11 @@ func (a *Adapter) find(answer *vendorhttp.Stream, number int) (io.Reader, error)
 		case errors.Is(err, io.EOF):
 			op, err := decodeOperation(x.Document())
 			if err == nil && op.Done != nil && *op.Done == "true" {
-				return nil, gone()
+				return nil, goneError()
 			}
-			return nil, strange(errors.New("the answer holds no video"))
+			return nil, malformedError(errors.New("the answer holds no video"))
 		case err != nil:
-			return nil, strange(err)
+			return nil, malformedError(err)
 		case n == number:
 			return text, nil
 		}
@@ -183,7 +184,7 @@ type video struct {
 func (v *video) Read(p []byte) (int, error) {
 	n, err := v.bytes.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = strange(err)
+		err = malformedError(err)
 	}
 	return n, err
 }
@@ -191,13 +192,13 @@ func (v *video) Read(p []byte) (int, error) {
 // Close ends the call, even if there is more to read.
 func (v *video) Close() error { return v.answer.Close() }
 
-func gone() error {
+func goneError() error {
 	return mediagate.Errorf(mediagate.KindGone, "the vendor has the video no more")
 }
 
-// strange returns the error of an answer that is malformed or broke off. It is KindTransient,
-// because a repeated call may get a correct answer.
-func strange(err error) error {
+// malformedError returns the error of an answer that is malformed or broke off. It is
+// KindTransient, because a repeated call may get a correct answer.
+func malformedError(err error) error {
 	if _, ours := errors.AsType[*mediagate.Error](err); ours {
 		return err
 	}

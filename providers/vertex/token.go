@@ -49,14 +49,14 @@ type tokens struct {
 	http   *vendorhttp.Client
 	config *jwt.Config
 
-	turn    chan struct{} // a semaphore: holds one value while the cache is free
-	current string
-	until   time.Time
+	semaphore chan struct{} // holds one value while the cache is free
+	current   string
+	until     time.Time
 }
 
 func newTokens(client *vendorhttp.Client, account serviceAccount) *tokens {
-	t := &tokens{http: client, config: account.config(), turn: make(chan struct{}, 1)}
-	t.turn <- struct{}{}
+	t := &tokens{http: client, config: account.config(), semaphore: make(chan struct{}, 1)}
+	t.semaphore <- struct{}{}
 	return t
 }
 
@@ -64,8 +64,8 @@ func newTokens(client *vendorhttp.Client, account serviceAccount) *tokens {
 // that one. Concurrent callers wait while one token is made.
 func (t *tokens) token(ctx context.Context, stale string) (string, error) {
 	select {
-	case <-t.turn:
-		defer func() { t.turn <- struct{}{} }()
+	case <-t.semaphore:
+		defer func() { t.semaphore <- struct{}{} }()
 	case <-ctx.Done():
 		return "", &mediagate.Error{Kind: mediagate.KindTransient, Message: "no token in time", Err: ctx.Err()}
 	}
@@ -83,7 +83,7 @@ func (t *tokens) token(ctx context.Context, stale string) (string, error) {
 
 // make asks for a token with a signed assertion.
 func (t *tokens) make(ctx context.Context) (token string, life time.Duration, err error) {
-	c := &carrier{http: t.http, ctx: ctx}
+	c := &tokenTransport{http: t.http, ctx: ctx}
 	made, err := t.config.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: c})).Token()
 	if c.failed != nil {
 		return "", 0, c.failed
@@ -92,7 +92,7 @@ func (t *tokens) make(ctx context.Context) (token string, life time.Duration, er
 	switch {
 	case errors.As(err, &answered):
 		return "", 0, t.refusal(c.answer)
-	case err != nil, !fits(made.AccessToken):
+	case err != nil, !isHeaderSafe(made.AccessToken):
 		return "", 0, t.http.Refuse(
 			vendorhttp.Meaning{Kind: mediagate.KindTransient}, c.answer, "", "", "the answer holds no token",
 		)
@@ -104,8 +104,8 @@ func (t *tokens) make(ctx context.Context) (token string, life time.Duration, er
 	return made.AccessToken, life, nil
 }
 
-// fits reports whether a token can be part of a header.
-func fits(token string) bool {
+// isHeaderSafe reports whether a token can be part of a header.
+func isHeaderSafe(token string) bool {
 	const most = 8192
 	return token != "" && len(token) <= most &&
 		!strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
@@ -130,9 +130,9 @@ func (t *tokens) refusal(answer vendorhttp.Answer) error {
 	return t.http.Refuse(v, answer, string(body.Error), "", string(body.Description))
 }
 
-// carrier makes the call for a token with vendorhttp, so that the limits of vendorhttp apply and a
-// proxy from the environment does not.
-type carrier struct {
+// tokenTransport makes the call for a token with vendorhttp, so that the limits of vendorhttp apply
+// and a proxy from the environment does not.
+type tokenTransport struct {
 	http   *vendorhttp.Client
 	ctx    context.Context //nolint:containedctx // the token library takes none for its request
 	answer vendorhttp.Answer
@@ -140,7 +140,7 @@ type carrier struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(req.Body)
 	if err == nil {
 		err = req.Body.Close()

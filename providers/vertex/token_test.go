@@ -46,7 +46,7 @@ func tokenOf(n string) providertest.Reply {
 // used returns the tokens of the calls in line.
 func used(v *providertest.Vendor) []string {
 	var tokens []string
-	for _, r := range v.InLine() {
+	for _, r := range v.Unrouted() {
 		tokens = append(tokens, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	}
 	return tokens
@@ -162,7 +162,7 @@ func TestTokenRefused(t *testing.T) {
 			if _, err := p.Poll(t.Context(), s.Ref); !mediagate.Is(err, tt.poll) {
 				t.Errorf("Poll: %v, want %v", err, tt.poll)
 			}
-			if n := len(vendor.InLine()); n != 0 {
+			if n := len(vendor.Unrouted()); n != 0 {
 				t.Errorf("%d calls without a token", n)
 			}
 		})

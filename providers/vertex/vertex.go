@@ -110,7 +110,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if whole.Status == http.StatusOK && whole.Decode(&op) == nil {
 		if owner, id, ok := op.Parts(); ok {
 			return mediagate.Submission{Ref: mediagate.JobRef{
-				JobID: id, ExternalID: job.ExternalID, Operation: job.Operation, State: place{owner, v.Samples()}.String(),
+				JobID: id, ExternalID: job.ExternalID, Operation: job.Operation, State: resource{owner, v.Samples()}.String(),
 			}}, nil
 		}
 	}
@@ -137,38 +137,38 @@ func (a *Adapter) authorized(ctx context.Context, call func() vendorhttp.Call) (
 	}
 }
 
-// place is the resource at which an operation is polled, and the most videos that it can make. It
-// is the content of JobRef.State.
-type place struct {
+// resource is the resource at which an operation is polled, and the most videos that it can make.
+// It is the content of JobRef.State.
+type resource struct {
 	owner   string
 	samples int
 }
 
-// String formats the place like "2 projects/…/models/…".
-func (p place) String() string { return strconv.Itoa(p.samples) + " " + p.owner }
+// String formats the resource like "2 projects/…/models/…".
+func (p resource) String() string { return strconv.Itoa(p.samples) + " " + p.owner }
 
-func placeOf(state string) (p place, ok bool) {
+func resourceOf(state string) (p resource, ok bool) {
 	count, owner, _ := strings.Cut(state, " ")
 	n, err := strconv.Atoi(count)
 	if _, _, named := (googleapi.Operation{
 		Name: vendorhttp.Text(googleapi.OperationName(owner, "x")),
 	}).Parts(); err != nil || n < 1 || !named {
-		return place{}, false
+		return resource{}, false
 	}
-	return place{owner, n}, true
+	return resource{owner, n}, true
 }
 
 // fetch asks for the operation. The answer may have any status. The caller closes it.
 func (a *Adapter) fetch(
 	ctx context.Context, ref mediagate.JobRef, limits vendorhttp.Limits,
-) (*vendorhttp.Stream, place, error) {
+) (*vendorhttp.Stream, resource, error) {
 	if ref.JobID == "" {
-		return nil, place{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
+		return nil, resource{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	at, ok := placeOf(ref.State)
+	at, ok := resourceOf(ref.State)
 	if known := ref.Operation == opVideo || ref.Operation == opBaseVideo; !ok || !known {
 		// The error is not KindNotFound, which would prove that there is no job.
-		return nil, place{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
+		return nil, resource{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}
 	limits.Bytes = answerBytes
 	answer, err := a.authorized(ctx, func() vendorhttp.Call {

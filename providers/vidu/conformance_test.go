@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	quote = providertest.Quote
 	plain = providertest.Plain
-	row   = providertest.Of
-	coded = providertest.Coded
+	row   = providertest.RowOf
+	coded = providertest.RowWithCode
 )
 
 const (
@@ -172,7 +172,7 @@ func suite() providertest.Suite {
 			"InternalServiceFailure": row(mediagate.KindTransient, refusal(500, "InternalServiceFailure", "no")),
 			"new name":               row(mediagate.KindTransient, refusal(400, "NovelError", "new")),
 		}),
-		Lies: map[string]providertest.Reply{
+		ProtocolErrors: map[string]providertest.Reply{
 			"another job":        plain(200, `{"id":"1","state":"success","payload":"`+externalID+`"`+files+`}`),
 			"another's payload":  plain(200, `{"state":"success","payload":"task_2"`+files+`}`),
 			"neither id nor any": plain(200, `{"credits":1}`),
@@ -183,7 +183,7 @@ func suite() providertest.Suite {
 				Media: []mediagate.Media{{URL: "https://cdn.example.com/2.mp4", Index: 1, MimeType: "video/mp4"}},
 			},
 		},
-		Bare: map[string]providertest.Reply{
+		WithoutMedia: map[string]providertest.Reply{
 			"no file":           job("success", `,"creations":[]`),
 			"no list of files":  job("success", ""),
 			"a file of no link": job("success", `,"creations":[{"id":"1","url":"soon"}]`),

@@ -243,7 +243,7 @@ func (w *world) ownInfra(name string, more ...string) *service {
 func sandboxChannels(url string) []map[string]any {
 	var channels []map[string]any
 	for _, c := range sandbox.Channels(url) {
-		if c.Provider != "fal" && slices.Contains(all.Builtin().Known(), c.Provider) {
+		if c.Provider != "fal" && slices.Contains(all.Builtin().Names(), c.Provider) {
 			channels = append(channels, map[string]any{
 				"name": c.Provider + "-a", "provider": c.Provider, "base_url": url + c.Path, "credentials": c.Credentials,
 				"requests_per_second": 50, "poll_interval": map[string]string{"min": "500ms", "max": "1s"},

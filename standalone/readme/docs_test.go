@@ -155,7 +155,7 @@ func TestProvidersAreListed(t *testing.T) {
 	row := func(name, provider string) string {
 		return regexp.MustCompile("(?m)^\\| `" + provider + "` \\|.*$").FindString(document(t, name))
 	}
-	for _, provider := range all.Builtin().Known() {
+	for _, provider := range all.Builtin().Names() {
 		settings := row("docs/configuration.md", provider)
 		if settings == "" {
 			t.Errorf("docs/configuration.md does not list %s", provider)

@@ -48,7 +48,7 @@ func checkOffers(offers []offer, vendors all.Vendors) []string {
 			a, ok := vendors.Adapter(r.Provider)
 			if !ok {
 				known = false
-				wrong("provider", "%q is unknown; known: %s", r.Provider, strings.Join(vendors.Known(), ", "))
+				wrong("provider", "%q is unknown; known: %s", r.Provider, strings.Join(vendors.Names(), ", "))
 				continue
 			}
 			operation, ok := a.Description.Operations[r.Operation]

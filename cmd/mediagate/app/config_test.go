@@ -323,7 +323,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"channels[0].credentials.access_key: is missing", "channels[0].credentials.secret_key: is missing",
 				"channels[1].base_url: the URL carries user information",
 				"channels[2].base_url: must be an http or https URL",
-				`channels[2].provider: "nobody" is unknown; known: ` + strings.Join(all.Builtin().Known(), ", "),
+				`channels[2].provider: "nobody" is unknown; known: ` + strings.Join(all.Builtin().Names(), ", "),
 			},
 		},
 		"parts that an address does not have": {
@@ -460,7 +460,7 @@ func TestLoadChecksTheCatalog(t *testing.T) {
 	_, err := load(t, complete, []string{"MEDIAGATE_CATALOG_DIR=" + dir}, nil)
 	got := lines(err)
 	want := []string{
-		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: ` + strings.Join(all.Builtin().Known(), ", "),
+		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: ` + strings.Join(all.Builtin().Names(), ", "),
 		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[1].operation: kling has no "film"; it has: base_video, omni, omni_frames, video`,
 		`catalog_dir: c.yaml: operations[/v1/videos/generations].routes[0].operation: image of dashscope makes image, the model is video`,
 		`catalog_dir: c.yaml: operations[/v1/videos/generations].schema.properties.mode: no route takes it`,
@@ -489,7 +489,7 @@ func TestLoadChecksWhatCanBeRead(t *testing.T) {
 		"catalog_dir: c.yaml: operations[/v1/videos/generations]: schema: type is the same for every model, leave it out",
 		"catalog_dir: d.yaml: operations[/v1/videos/generations]: on_unknown must be fail or park",
 		"catalog_dir: d.yaml: operations[/v1/videos/generations]: routes: there are none",
-		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: ` + strings.Join(all.Builtin().Known(), ", "),
+		`catalog_dir: b.yaml: operations[/v1/videos/generations].routes[0].provider: "klinge" is unknown; known: ` + strings.Join(all.Builtin().Names(), ", "),
 		`catalog_dir: c.yaml: operations[/v1/videos/generations].routes[0].operation: minimax has no "film"; it has: base_video, video, video_v2`,
 	}
 	if diff := cmp.Diff(want, lines(err)); diff != "" {

@@ -445,7 +445,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Tracer:    g.traces.Tracer(),
 	}
 	return worker.Run(ctx, worker.Config{
-		Temporal: g.Temporal, Activities: acts, Providers: g.Config.vendors.Known(), Channels: g.channels.Names(),
+		Temporal: g.Temporal, Activities: acts, Providers: g.Config.vendors.Names(), Channels: g.channels.Names(),
 		Grace: g.Config.ShutdownGrace, Logger: g.log, RecordChannels: g.Store.SeenChannel,
 		OnServing: func() { g.polling.Store(true) }, Observe: g.metrics.StepEnded,
 	})

@@ -94,7 +94,7 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 func TestBaseContractOfAdapters(t *testing.T) {
 	t.Parallel()
 	settings := []Channel{}
-	for _, provider := range all.Builtin().Known() {
+	for _, provider := range all.Builtin().Names() {
 		for _, operation := range []string{mediagate.OperationVideo, mediagate.OperationImage} {
 			kind, _ := passedType(operation)
 			if _, _, ok := baseOperation(all.Builtin(), provider, kind); ok {

@@ -40,7 +40,7 @@ func (c Config) Limits() string {
 // channels that serve these models. They are meant for settings without problems.
 func (c Config) Files() string {
 	var b strings.Builder
-	for _, file := range c.vendors.Added() {
+	for _, file := range c.vendors.Loaded() {
 		_, _ = fmt.Fprintf(&b, "# vendor %s: ok, examples: %d\n", file.Name, len(file.Examples))
 	}
 	models, err := loadCatalog(c)

@@ -13,7 +13,7 @@ import (
 func TestD6SubmissionsFitTheirBounds(t *testing.T) {
 	t.Parallel()
 	grace := app.Defaults().ShutdownGrace
-	for _, provider := range all.Builtin().Known() {
+	for _, provider := range all.Builtin().Names() {
 		adapter, _ := all.Builtin().Adapter(provider)
 		for name, o := range adapter.Description.Operations {
 			if o.Submit > activities.LongestSubmit {

@@ -50,7 +50,7 @@ func (c Config) allowsHost(host string) bool {
 // TestVendors runs the examples in the files of vendor_dir, and in the built-in files that
 // channels name. It makes no calls.
 func (c Config) TestVendors(ctx context.Context) error {
-	files := slices.Clone(c.vendors.Added())
+	files := slices.Clone(c.vendors.Loaded())
 	for _, ch := range c.Channels {
 		if file := c.vendors.File(ch.Provider); file != nil && !slices.Contains(files, file) {
 			files = append(files, file)
@@ -66,11 +66,11 @@ func (c Config) TestVendors(ctx context.Context) error {
 // apiVendors converts the vendors to what operators see over the API.
 func apiVendors(vendors all.Vendors) []api.Vendor {
 	var list []api.Vendor
-	for _, name := range vendors.Known() {
+	for _, name := range vendors.Names() {
 		adapter, _ := vendors.Adapter(name)
 		about, source := adapter.Description, api.VendorInGo
 		if file := vendors.File(name); file != nil {
-			if source = api.VendorFile; slices.Contains(vendors.Added(), file) {
+			if source = api.VendorFile; slices.Contains(vendors.Loaded(), file) {
 				source = api.VendorAdded
 			}
 		}
@@ -94,7 +94,7 @@ func (v *validator) checkVendorFields(vendors all.Vendors, models *catalog.Catal
 			}
 		}
 	}
-	for _, file := range vendors.Added() {
+	for _, file := range vendors.Loaded() {
 		for _, field := range file.Fields() {
 			has := known[field.Name] || slices.Contains(baseFields, field.Name)
 			v.check(has, field.Position, "no model has a field %s", field.Name)
