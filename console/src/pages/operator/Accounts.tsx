@@ -6,7 +6,7 @@ import { queryKeys } from '../../api/queryKeys';
 import type { Account } from '../../api/admin';
 import type { List } from '../../api/types';
 import { useMay, useSession } from '../../session';
-import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, Typed, usePageTitle } from '../../ui';
+import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Right, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import css from './operator.module.css';
 
@@ -36,7 +36,7 @@ export function Accounts() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={q ? w.noAccountMatches : w.noAccounts} />}
       {data && data.data.length > 0 && (
-        <Table label={w.accountsTitle} head={[w.name, w.group, w.available, w.held, w.spent, w.created]}>
+        <Table label={w.accountsTitle} head={[w.name, w.group, <Right>{w.available}</Right>, <Right>{w.held}</Right>, <Right>{w.spent}</Right>, w.created]}>
           {data.data.map((a) => (
             <tr key={a.id}>
               <th scope="row">

@@ -8,7 +8,7 @@ import type { LedgerReport } from '../../api/admin';
 import type { UsageItem } from '../../api/types';
 import { useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
-import { Amount, Button, Empty, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
+import { Amount, Button, Empty, Loading, PageHead, Problem, Right, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { AccountLink } from './parts';
 import css from './operator.module.css';
@@ -70,7 +70,7 @@ function Usage() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={w.noUsage} />}
       {data && data.data.length > 0 && (
-        <Table label={w.usage} head={[w.group_by[by], w.cost, w.completed, w.failed, w.cancelled, w.open]}>
+        <Table label={w.usage} head={[w.group_by[by], <Right>{w.cost}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
           {data.data.map((row, i) => (
             <tr key={i}>
               <th scope="row" className="foreign"><Named by={by} row={row} /></th>

@@ -6,7 +6,7 @@ import { call } from '../../api/client';
 import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
-import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
+import { Amount, Button, Empty, Loading, Problem, Right, Table, Time } from '../../ui';
 import { words } from '../../words';
 import type { Range } from './range';
 import css from './usage.module.css';
@@ -72,7 +72,7 @@ function Lines({ path, range, currency, taskPage }: Props) {
   return (
     <>
       <Problem error={pages.error} />
-      <Table label={w.statement} head={[w.time, w.what, <span className={css.right}>{w.amount}</span>, <span className={css.right}>{w.balance}</span>, w.about, w.model]}>
+      <Table label={w.statement} head={[w.time, w.what, <Right>{w.amount}</Right>, <Right>{w.balance}</Right>, w.about, w.model]}>
         <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
           <LineRow key={line.id} line={line} currency={currency} taskPage={taskPage} />
