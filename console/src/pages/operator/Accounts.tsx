@@ -55,13 +55,13 @@ export function Accounts() {
       )}
       {data?.has_more && <p><Link to="/operator/accounts" search={(s) => ({ ...s, after: data.data.at(-1)!.id })}>{words.shell.more}</Link></p>}
       <Dialog open={creating} title={w.createAccount} onClose={() => setCreating(false)}>
-        {creating && <Create />}
+        {creating && <Create onCancel={() => setCreating(false)} />}
       </Dialog>
     </>
   );
 }
 
-function Create() {
+function Create({ onCancel }: { onCancel: () => void }) {
   const [name, setName] = useState('');
   const [group, setGroup] = useState('');
   const navigate = useNavigate();
@@ -75,7 +75,10 @@ function Create() {
       <Field label={w.name} required maxLength={255} value={name} error={fault.at('name')} onChange={(e) => setName(e.target.value)} />
       <Field label={w.group} hint={w.groupHint} value={group} error={fault.at('group')} onChange={(e) => setGroup(e.target.value)} />
       <Problem error={fault.elsewhere} />
-      <Button type="submit" variant="main" disabled={create.isPending || name.trim() === ''}>{w.createAccount}</Button>
+      <div className="row">
+        <Button type="submit" variant="main" disabled={create.isPending || name.trim() === ''}>{w.createAccount}</Button>
+        <Button onClick={onCancel}>{words.ui.cancel}</Button>
+      </div>
     </form>
   );
 }
