@@ -306,4 +306,4 @@ export function Table({ label, head, children }: { label: string; head: readonly
   );
 }
 
-export { Ago, Amount, Time, formatAmount, formatDuration, formatTime, useNow } from './format';
+export { Ago, Amount, Time, capitalised, formatAmount, formatDuration, formatTime, useNow } from './format';

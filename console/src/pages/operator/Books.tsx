@@ -63,7 +63,7 @@ function Usage() {
         <h2 id="usage">{w.usage}</h2>
         <div className="row">
           <Select label={w.groupBy} value={by} onChange={(e) => setBy(e.target.value as (typeof groups)[number])} options={groups.map((value) => ({ value, label: w.group_by[value] }))} />
-          <Button disabled={save.isPending} onClick={() => save.mutate()}>CSV</Button>
+          <Button disabled={save.isPending} onClick={() => save.mutate()}>{w.downloadCSV}</Button>
         </div>
       </div>
       <Problem error={error ?? save.error} />

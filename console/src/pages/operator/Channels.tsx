@@ -44,7 +44,7 @@ export function Channels() {
                 {c.reason && (
                   <p>
                     <Elsewhere className={`mono ${css.code2}`} url={runbookOf(c.reason)}>
-                      {c.reason}
+                      {w.runbook} {c.reason}
                     </Elsewhere>
                   </p>
                 )}

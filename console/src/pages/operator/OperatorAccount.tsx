@@ -101,7 +101,7 @@ function View({ account, path }: { account: Account; path: string }) {
         <section aria-labelledby="entries" className="stack">
           <div className={`row ${css.spread}`}>
             <h2 id="entries">{w.ledger}</h2>
-            <Button disabled={entries.isPending} onClick={() => entries.mutate()}>{w.downloadLedger}</Button>
+            <Button disabled={entries.isPending} onClick={() => entries.mutate()}>{w.downloadCSV}</Button>
           </div>
           <Problem error={ledger.error ?? entries.error} />
           <LedgerTable entries={ledger.data?.pages.flatMap((p) => p.data) ?? []} currency={currency} withTask />

@@ -78,8 +78,8 @@ function View({ story }: { story: Story }) {
                 <li key={i}>
                   <Time unix={e.at} seconds />
                   <div>
-                    <strong>{e.what}</strong>
-                    {e.detail && <Foreign text={e.detail} limit={300} />}
+                    <strong>{w.kind[e.what] ?? e.what}</strong>
+                    {e.detail && (w.kind[e.what] ? <p><Amount value={e.detail} currency={currency} /></p> : <Foreign text={e.detail} limit={300} />)}
                   </div>
                 </li>
               ))}

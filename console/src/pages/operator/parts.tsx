@@ -58,7 +58,7 @@ export function Why({ stuck }: { stuck: Stuck }) {
     <>
       {known && <span className="strong">{known} </span>}
       <Elsewhere className={`mono ${css.code2}`} url={runbookOf(stuck.reason)}>
-        <Breakable code={stuck.reason} />
+        {w.runbook} <Breakable code={stuck.reason} />
       </Elsewhere>
     </>
   );

@@ -26,7 +26,7 @@ interface Props {
 }
 
 /** The statement, shown on demand and as a file whose name begins with the given one. What the page chooses stands beside its buttons. */
-export function Statement({ name, children, ...rest }: Props & { name: string; children?: ReactNode }) {
+export function Statement({ name, note, children, ...rest }: Props & { name: string; note?: string; children?: ReactNode }) {
   const { path, range } = rest;
   const [open, setOpen] = useState(false);
   const save = useSaveCSV(path, { ...range.query, by: 'task' }, `${name}-${range.first}-${range.last}`);
@@ -36,6 +36,7 @@ export function Statement({ name, children, ...rest }: Props & { name: string; c
         <div>
           <h2>{w.statement}</h2>
           <p className="soft">{w.statementLead}</p>
+          {note && <p className="soft">{note}</p>}
         </div>
         <div className="actions">
           {children}
