@@ -40,7 +40,7 @@ export function Accounts() {
           {data.data.map((a) => (
             <tr key={a.id}>
               <th scope="row">
-                <Link to="/operator/accounts/$id" params={{ id: a.id }} className="foreign">{a.name.slice(0, 120)}</Link>
+                <Link to="/operator/accounts/$id" params={{ id: a.id }} className={`foreign ${css.accountname}`} title={a.name}>{a.name.slice(0, 120)}</Link>
                 <p className="mono soft">{a.id}</p>
                 {a.suspended && <Badge tone="bad">{w.suspended}</Badge>}
               </th>

@@ -73,7 +73,7 @@ function Usage() {
         <Table label={w.usage} head={[w.group_by[by], <Right>{w.cost}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
           {data.data.map((row, i) => (
             <tr key={i}>
-              <th scope="row" className="foreign"><Named by={by} row={row} /></th>
+              <th scope="row" className={by === 'day' ? 'nowrap' : `foreign ${css.named}`}><Named by={by} row={row} /></th>
               <td className="number"><Amount value={row.cost} currency={currency} /></td>
               <td className="number">{row.tasks.completed}</td>
               <td className="number">{row.tasks.failed}</td>

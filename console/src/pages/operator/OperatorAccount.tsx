@@ -57,7 +57,7 @@ function View({ account, path }: { account: Account; path: string }) {
   const close = () => setOpen(null);
   return (
     <>
-      <PageHead title={<><span className="foreign">{account.name.slice(0, 200)}</span> {account.suspended && <Badge tone="bad">{w.suspended}</Badge>}</>} lead={<Code text={account.id} />}>
+      <PageHead title={<><span className={`foreign ${css.accountname}`} title={account.name}>{account.name.slice(0, 200)}</span> {account.suspended && <Badge tone="bad">{w.suspended}</Badge>}</>} lead={<Code text={account.id} />}>
         {may && <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>}
         {may && <Button onClick={() => setOpen('change')}>{w.change}</Button>}
         <Link className="button" to="/operator" search={{ account: account.id, stuck: 'all' }}>{w.tasksOf}</Link>

@@ -66,7 +66,7 @@ export function Why({ stuck }: { stuck: Stuck }) {
 
 export function AccountLink({ id, name }: { id: string; name: string }) {
   return (
-    <Link to="/operator/accounts/$id" params={{ id }} className="foreign">
+    <Link to="/operator/accounts/$id" params={{ id }} className={`foreign ${css.accountname}`} title={name}>
       {name.slice(0, 80)}
     </Link>
   );
