@@ -40,6 +40,7 @@ export function Layout() {
   useEffect(() => setOpen(false), [path]);
 
   if (!session) return null;
+  const ofTask = path.startsWith('/operator/tasks/');
   const who = session.operator ? w.theOperator(session.name, session.role) : `${session.account?.name} · ${session.key?.name}`;
   return (
     <div className="frame">
@@ -55,7 +56,13 @@ export function Layout() {
         </button>
         <nav aria-label={w.navigation}>
           {pagesOf(session).map((page) => (
-            <Link key={page.to} to={page.to} activeOptions={{ exact: page.to === '/operator' }}>
+            <Link
+              key={page.to}
+              to={page.to}
+              className={page.to === '/operator' && ofTask ? 'active' : undefined}
+              aria-current={page.to === '/operator' && ofTask ? 'true' : undefined}
+              activeOptions={{ exact: page.to === '/operator', includeSearch: false }}
+            >
               {page.label}
             </Link>
           ))}

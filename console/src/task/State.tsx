@@ -26,7 +26,7 @@ export function StateBadge({ task, waits = false }: { task: Task; waits?: boolea
 export function Money({ task }: { task: Task }) {
   const { currency } = useSession();
   if (isOpen(task)) return <span>{w.holds} <Amount value={task.estimated_cost} currency={currency} /></span>;
-  if (task.cost === 0) return <span>{w.free}</span>;
+  if (task.cost === 0) return <span>{w.notCharged}</span>;
   return <Amount value={task.cost} currency={currency} />;
 }
 
@@ -70,7 +70,7 @@ export function FailureNote({ task }: { task: Task }) {
       </p>
       <Foreign text={message} />
       <p>{w.failure[code]?.advice ?? (retryable ? w.retry : w.noRetry)}</p>
-      <p className="hint">{w.freeOfCharge} <span className="mono">{code}</span></p>
+      <p className="hint">{w.notCharged} · <span className="mono">{code}</span></p>
     </div>
   );
 }

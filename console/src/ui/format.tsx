@@ -9,6 +9,11 @@ const short = new Intl.DateTimeFormat(locale, moment);
 const shortUTC = new Intl.DateTimeFormat(locale, { ...moment, timeZone: 'UTC' });
 const exact = new Intl.DateTimeFormat(locale, { ...moment, second: '2-digit' });
 
+/** A phrase of the server's as a sentence begins. */
+export function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 export function formatTime(unix: number): string {
   return full.format(unix * 1000);
 }

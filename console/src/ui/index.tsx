@@ -281,6 +281,11 @@ export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode
   );
 }
 
+/** The heading of a column of numbers, which are at the right too. */
+export function Right({ children, className = '' }: { children: ReactNode; className?: string }) {
+  return <span className={`right ${className}`}>{children}</span>;
+}
+
 /** A table that scrolls sideways by itself where the page is narrow. */
 export function Table({ label, head, children }: { label: string; head: readonly ReactNode[]; children: ReactNode }) {
   return (
@@ -301,4 +306,4 @@ export function Table({ label, head, children }: { label: string; head: readonly
   );
 }
 
-export { Ago, Amount, Time, formatAmount, formatDuration, formatTime, useNow } from './format';
+export { Ago, Amount, Time, capitalised, formatAmount, formatDuration, formatTime, useNow } from './format';

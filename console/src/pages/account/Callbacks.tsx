@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
-import { Ago, Badge, Button, Empty, Loading, Problem, Select, type Tone } from '../../ui';
+import { Ago, Badge, Button, Empty, Loading, Problem, Select, capitalised, type Tone } from '../../ui';
 import { words } from '../../words';
 import css from './account.module.css';
 
@@ -96,7 +96,7 @@ function Callback({ task, maySend }: { task: Task; maySend: boolean }) {
           )}
         </span>
       </div>
-      {task.webhook!.reason && <p className="soft foreign">{task.webhook!.reason}</p>}
+      {task.webhook!.reason && <p className="soft foreign">{capitalised(task.webhook!.reason)}</p>}
       <Problem error={send.error} />
     </li>
   );

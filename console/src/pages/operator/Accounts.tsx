@@ -6,7 +6,7 @@ import { queryKeys } from '../../api/queryKeys';
 import type { Account } from '../../api/admin';
 import type { List } from '../../api/types';
 import { useMay, useSession } from '../../session';
-import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, Typed, usePageTitle } from '../../ui';
+import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Right, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import css from './operator.module.css';
 
@@ -36,11 +36,11 @@ export function Accounts() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={q ? w.noAccountMatches : w.noAccounts} />}
       {data && data.data.length > 0 && (
-        <Table label={w.accountsTitle} head={[w.name, w.group, w.available, w.held, w.spent, w.created]}>
+        <Table label={w.accountsTitle} head={[w.name, w.group, <Right>{w.available}</Right>, <Right>{w.held}</Right>, <Right>{w.spent}</Right>, w.created]}>
           {data.data.map((a) => (
             <tr key={a.id}>
               <th scope="row">
-                <Link to="/operator/accounts/$id" params={{ id: a.id }} className="foreign">{a.name.slice(0, 120)}</Link>
+                <Link to="/operator/accounts/$id" params={{ id: a.id }} className={`foreign ${css.accountname}`} title={a.name}>{a.name.slice(0, 120)}</Link>
                 <p className="mono soft">{a.id}</p>
                 {a.suspended && <Badge tone="bad">{w.suspended}</Badge>}
               </th>
@@ -55,13 +55,13 @@ export function Accounts() {
       )}
       {data?.has_more && <p><Link to="/operator/accounts" search={(s) => ({ ...s, after: data.data.at(-1)!.id })}>{words.shell.more}</Link></p>}
       <Dialog open={creating} title={w.createAccount} onClose={() => setCreating(false)}>
-        {creating && <Create />}
+        {creating && <Create onCancel={() => setCreating(false)} />}
       </Dialog>
     </>
   );
 }
 
-function Create() {
+function Create({ onCancel }: { onCancel: () => void }) {
   const [name, setName] = useState('');
   const [group, setGroup] = useState('');
   const navigate = useNavigate();
@@ -75,7 +75,10 @@ function Create() {
       <Field label={w.name} required maxLength={255} value={name} error={fault.at('name')} onChange={(e) => setName(e.target.value)} />
       <Field label={w.group} hint={w.groupHint} value={group} error={fault.at('group')} onChange={(e) => setGroup(e.target.value)} />
       <Problem error={fault.elsewhere} />
-      <Button type="submit" variant="main" disabled={create.isPending || name.trim() === ''}>{w.createAccount}</Button>
+      <div className="row">
+        <Button type="submit" variant="main" disabled={create.isPending || name.trim() === ''}>{w.createAccount}</Button>
+        <Button onClick={onCancel}>{words.ui.cancel}</Button>
+      </div>
     </form>
   );
 }

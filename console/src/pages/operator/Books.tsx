@@ -8,7 +8,7 @@ import type { LedgerReport } from '../../api/admin';
 import type { UsageItem } from '../../api/types';
 import { useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
-import { Amount, Button, Empty, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
+import { Amount, Button, Empty, Loading, PageHead, Problem, Right, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { AccountLink } from './parts';
 import css from './operator.module.css';
@@ -63,17 +63,17 @@ function Usage() {
         <h2 id="usage">{w.usage}</h2>
         <div className="row">
           <Select label={w.groupBy} value={by} onChange={(e) => setBy(e.target.value as (typeof groups)[number])} options={groups.map((value) => ({ value, label: w.group_by[value] }))} />
-          <Button disabled={save.isPending} onClick={() => save.mutate()}>CSV</Button>
+          <Button disabled={save.isPending} onClick={() => save.mutate()}>{w.downloadCSV}</Button>
         </div>
       </div>
       <Problem error={error ?? save.error} />
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={w.noUsage} />}
       {data && data.data.length > 0 && (
-        <Table label={w.usage} head={[w.group_by[by], w.cost, w.completed, w.failed, w.cancelled, w.open]}>
+        <Table label={w.usage} head={[w.group_by[by], <Right>{w.cost}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
           {data.data.map((row, i) => (
             <tr key={i}>
-              <th scope="row" className="foreign"><Named by={by} row={row} /></th>
+              <th scope="row" className={by === 'day' ? 'nowrap' : `foreign ${css.named}`}><Named by={by} row={row} /></th>
               <td className="number"><Amount value={row.cost} currency={currency} /></td>
               <td className="number">{row.tasks.completed}</td>
               <td className="number">{row.tasks.failed}</td>

@@ -5,7 +5,7 @@ import { call, faults } from '../../api/client';
 import type { Channel } from '../../api/admin';
 import { queryClient, useMay } from '../../session';
 import { Foreign } from '../../task/Foreign';
-import { Ago, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
+import { Ago, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Right, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { mostReason } from './Levers';
 import { Elsewhere, Soon, useSaid } from './parts';
@@ -29,7 +29,7 @@ export function Channels() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={w.noChannels} />}
       {data && data.data.length > 0 && (
-        <Table label={w.channelsTitle} head={[w.channel, w.state, w.inFlight, w.waiting, w.errors, w.lastError, w.levers]}>
+        <Table label={w.channelsTitle} head={[w.channel, w.state, <Right>{w.inFlight}</Right>, <Right>{w.waiting}</Right>, <Right>{w.errors}</Right>, w.lastError, w.levers]}>
           {data.data.map((c) => (
             <tr key={c.name}>
               <th scope="row">
@@ -44,7 +44,7 @@ export function Channels() {
                 {c.reason && (
                   <p>
                     <Elsewhere className={`mono ${css.code2}`} url={runbookOf(c.reason)}>
-                      {c.reason}
+                      {w.runbook} {c.reason}
                     </Elsewhere>
                   </p>
                 )}

@@ -47,9 +47,17 @@ export function Levers({ id, actions, listed = false, onPick }: { id: string; ac
 /** Asks for the reason, gives the command and closes. It belongs to the page, not to a row: a row may go while somebody types. */
 export function OrderDialog({ order, onClose, onDone }: { order: Order | null; onClose: () => void; onDone: (said: string) => void }) {
   return (
-    <Dialog open={order !== null} title={order && w.action[order.action]} onClose={onClose}>
+    <Dialog open={order !== null} title={order && <OrderTitle {...order} />} onClose={onClose}>
       {order && <OrderForm key={`${order.id} ${order.action}`} order={order} onClose={onClose} onDone={onDone} />}
     </Dialog>
+  );
+}
+
+function OrderTitle({ id, action }: Order) {
+  return (
+    <>
+      {w.action[action]} <span className={`mono soft ${css.id}`}>{id}</span>
+    </>
   );
 }
 
@@ -75,7 +83,6 @@ function OrderForm({ order: { id, action }, onClose, onDone }: { order: Order; o
         if (!give.isPending) give.mutate();
       }}
     >
-      <p className={`mono soft ${css.id}`}>{id}</p>
       <p>{w.actionHint[action]}</p>
       {action === 'reroute' && <ChannelChoice value={channel} error={fault.at('channel')} onChange={setChannel} />}
       <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />

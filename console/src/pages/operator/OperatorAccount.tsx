@@ -52,16 +52,17 @@ function View({ account, path }: { account: Account; path: string }) {
   const today = dateOf(Date.now() / 1000);
   const range = useMemo(() => rangeOf(chosen, startOf(today)), [chosen, today]);
   const limit = (value: number | string | null) => value ?? w.byDefault;
-  const titles = { grant: w.grant, change: w.change, suspend: account.suspended ? w.resume.do : w.suspend.do };
+  const suspend = account.suspended ? w.resume : w.suspend;
+  const titles = { grant: w.grantTo, change: w.changeOf, suspend: suspend.of };
   const close = () => setOpen(null);
   return (
     <>
-      <PageHead title={<><span className="foreign">{account.name.slice(0, 200)}</span> {account.suspended && <Badge tone="bad">{w.suspended}</Badge>}</>} lead={<Code text={account.id} />}>
+      <PageHead title={<><span className={`foreign ${css.accountname}`} title={account.name}>{account.name.slice(0, 200)}</span> {account.suspended && <Badge tone="bad">{w.suspended}</Badge>}</>} lead={<Code text={account.id} />}>
         {may && <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>}
         {may && <Button onClick={() => setOpen('change')}>{w.change}</Button>}
         <Link className="button" to="/operator" search={{ account: account.id, stuck: 'all' }}>{w.tasksOf}</Link>
         <Link className="button" to="/operator/audit" search={{ account: account.id }}>{w.audit}</Link>
-        {may && <Button variant={account.suspended ? 'plain' : 'danger'} onClick={() => setOpen('suspend')}>{titles.suspend}</Button>}
+        {may && <Button variant={account.suspended ? 'plain' : 'danger'} onClick={() => setOpen('suspend')}>{suspend.do}</Button>}
       </PageHead>
       <div className="stack">
         {said}
@@ -100,17 +101,17 @@ function View({ account, path }: { account: Account; path: string }) {
         <section aria-labelledby="entries" className="stack">
           <div className={`row ${css.spread}`}>
             <h2 id="entries">{w.ledger}</h2>
-            <Button disabled={entries.isPending} onClick={() => entries.mutate()}>{w.downloadLedger}</Button>
+            <Button disabled={entries.isPending} onClick={() => entries.mutate()}>{w.downloadCSV}</Button>
           </div>
           <Problem error={ledger.error ?? entries.error} />
           <LedgerTable entries={ledger.data?.pages.flatMap((p) => p.data) ?? []} currency={currency} withTask />
           {ledger.hasNextPage && <Button disabled={ledger.isFetching} onClick={() => void ledger.fetchNextPage()}>{words.shell.more}</Button>}
         </section>
       </div>
-      <Dialog open={open !== null} title={open && titles[open]} onClose={close}>
-        {open === 'grant' && <Grant path={path} account={account} onDone={close} />}
-        {open === 'change' && <Change account={account} path={path} onDone={close} />}
-        {open === 'suspend' && <Suspend account={account} path={path} onDone={(text) => (close(), say(text))} />}
+      <Dialog open={open !== null} title={open && <span className="foreign">{titles[open](account.name.slice(0, 80))}</span>} onClose={close}>
+        {open === 'grant' && <Grant path={path} account={account} onDone={close} onCancel={close} />}
+        {open === 'change' && <Change account={account} path={path} onDone={close} onCancel={close} />}
+        {open === 'suspend' && <Suspend account={account} path={path} onDone={(text) => (close(), say(text, account.suspended ? 'good' : 'warn'))} onCancel={close} />}
       </Dialog>
     </>
   );
@@ -129,7 +130,13 @@ function useChange(id: string, send: () => Promise<unknown>, onDone: () => void)
 /** Grants above this much are asked twice. */
 const muchMoney = 1000;
 
-function Grant({ path, account: { id, name }, onDone }: { path: string; account: Account; onDone: () => void }) {
+interface Asked {
+  account: Account;
+  path: string;
+  onCancel: () => void;
+}
+
+function Grant({ path, account: { id, name }, onDone, onCancel }: Asked & { onDone: () => void }) {
   const { currency } = useSession();
   const [amount, setAmount] = useState('');
   // The amount that was asked about: another one is asked about anew.
@@ -145,7 +152,10 @@ function Grant({ path, account: { id, name }, onDone }: { path: string; account:
       <Field label={w.amountIn(currency)} hint={w.grantHint} inputMode="decimal" required value={amount} error={fault.at('amount')} onChange={(e) => setAmount(e.target.value)} />
       <Field label={w.field.reference} hint={w.referenceHint} required value={reference} error={fault.at('reference')} onChange={(e) => setReference(e.target.value)} />
       <Problem error={fault.elsewhere} />
-      <Button type="submit" variant={isAsked ? 'plain' : 'main'} disabled={give.isPending || isAsked || amount.trim() === ''}>{w.grant}</Button>
+      <div className="row">
+        <Button type="submit" variant={isAsked ? 'plain' : 'main'} disabled={give.isPending || isAsked || amount.trim() === ''}>{w.grant}</Button>
+        <Button onClick={onCancel}>{words.ui.cancel}</Button>
+      </div>
       {/* Below the button that asks: a click too many must not grant. */}
       <div role="status">
         {isAsked && (
@@ -162,7 +172,7 @@ function Grant({ path, account: { id, name }, onDone }: { path: string; account:
 }
 
 /** Suspends the account, or lets it go on. */
-function Suspend({ account, path, onDone }: { account: Account; path: string; onDone: (said: string) => void }) {
+function Suspend({ account, path, onDone, onCancel }: Asked & { onDone: (said: string) => void }) {
   const [reason, setReason] = useState('');
   const text = account.suspended ? w.resume : w.suspend;
   const send = () => call('PATCH', path, { body: { suspended: !account.suspended, reason: reason.trim() } });
@@ -173,14 +183,17 @@ function Suspend({ account, path, onDone }: { account: Account; path: string; on
       <p>{text.hint}</p>
       <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />
       <Problem error={fault.elsewhere} />
-      <Button type="submit" variant={account.suspended ? 'main' : 'danger'} disabled={reason.trim() === ''}>{change.isPending ? w.sending : text.do}</Button>
+      <div className="row">
+        <Button type="submit" variant={account.suspended ? 'main' : 'danger'} disabled={reason.trim() === ''}>{change.isPending ? w.sending : text.do}</Button>
+        <Button onClick={onCancel}>{words.ui.cancel}</Button>
+      </div>
     </form>
   );
 }
 
 const limits = ['rate', 'in_flight', 'unpaid', 'uploads_per_day'] as const;
 
-function Change({ account, path, onDone }: { account: Account; path: string; onDone: () => void }) {
+function Change({ account, path, onDone, onCancel }: Asked & { onDone: () => void }) {
   const [name, setName] = useState(account.name);
   const [group, setGroup] = useState(account.group);
   const [values, setValues] = useState(() => Object.fromEntries(limits.map((l) => [l, account[l] === null ? '' : String(account[l])])) as Record<(typeof limits)[number], string>);
@@ -203,7 +216,10 @@ function Change({ account, path, onDone }: { account: Account; path: string; onD
         <Field key={l} label={w.limit[l]} hint={w.limitHint[l]} inputMode="decimal" value={values[l]} error={fault.at(l)} onChange={(e) => setValues({ ...values, [l]: e.target.value })} />
       ))}
       <Problem error={fault.elsewhere} />
-      <Button type="submit" variant="main" disabled={change.isPending}>{w.save}</Button>
+      <div className="row">
+        <Button type="submit" variant="main" disabled={change.isPending}>{w.save}</Button>
+        <Button onClick={onCancel}>{words.ui.cancel}</Button>
+      </div>
     </form>
   );
 }

@@ -10,7 +10,7 @@ import { wasTaken } from '../../task/deliveries';
 import { Foreign } from '../../task/Foreign';
 import { FailureNote, Money, StateBadge } from '../../task/State';
 import { isOpen, isUnknown } from '../../task/useTask';
-import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Table, Time, usePageTitle } from '../../ui';
+import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Right, Table, Time, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { Levers, OrderDialog, type Order } from './Levers';
 import { MadeFrom, UsedBy } from './Chain';
@@ -78,8 +78,8 @@ function View({ story }: { story: Story }) {
                 <li key={i}>
                   <Time unix={e.at} seconds />
                   <div>
-                    <strong>{e.what}</strong>
-                    {e.detail && <Foreign text={e.detail} limit={300} />}
+                    <strong>{w.kind[e.what] ?? e.what}</strong>
+                    {e.detail && (w.kind[e.what] ? <p><Amount value={e.detail} currency={currency} /></p> : <Foreign text={e.detail} limit={300} />)}
                   </div>
                 </li>
               ))}
@@ -142,7 +142,7 @@ function View({ story }: { story: Story }) {
         {story.deliveries.length > 0 && (
           <section>
             <h2>{w.deliveries}</h2>
-            <Table label={w.deliveries} head={['#', w.at, w.answer, w.took, w.nextAttempt]}>
+            <Table label={w.deliveries} head={['#', w.at, w.answer, <Right>{w.took}</Right>, w.nextAttempt]}>
               {story.deliveries.map((d, i) => (
                 <tr key={i}>
                   <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
@@ -176,7 +176,7 @@ function Unknown() {
 export function LedgerTable({ entries, currency, withTask = false }: { entries: readonly LedgerEntry[]; currency: string; withTask?: boolean }) {
   if (entries.length === 0) return <p className="soft">{w.noEntries}</p>;
   return (
-    <Table label={w.money} head={[w.at, w.entry, w.amount, ...(withTask ? [w.task] : []), w.field.reference]}>
+    <Table label={w.money} head={[w.at, w.entry, <Right>{w.amount}</Right>, ...(withTask ? [w.task] : []), w.field.reference]}>
       {entries.map((e) => (
         <tr key={e.id}>
           <td><Time unix={e.at} /></td>

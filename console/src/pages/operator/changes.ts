@@ -1,6 +1,6 @@
 // An entry of the audit as lines that people read.
 import type { AuditEntry } from '../../api/admin';
-import { formatTime } from '../../ui/format';
+import { capitalised, formatTime } from '../../ui/format';
 import { words } from '../../words';
 
 const w = words.operator;
@@ -50,6 +50,5 @@ function textOf(name: string, value: unknown): string {
 
 /** in_flight as people write it: In flight. */
 function labelOf(name: string): string {
-  const text = name.replaceAll('_', ' ').replaceAll('.', ': ');
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return capitalised(name.replaceAll('_', ' ').replaceAll('.', ': ').replace(/\burl\b/g, 'URL'));
 }

@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router';
 import { Fragment, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
 import type { Stuck } from '../../api/admin';
-import { formatDuration, formatTime, useNow } from '../../ui';
+import { formatDuration, formatTime, useNow, type Tone } from '../../ui';
 import { words } from '../../words';
 import { runbookOf } from './runbook';
 import css from './operator.module.css';
@@ -58,7 +58,7 @@ export function Why({ stuck }: { stuck: Stuck }) {
     <>
       {known && <span className="strong">{known} </span>}
       <Elsewhere className={`mono ${css.code2}`} url={runbookOf(stuck.reason)}>
-        <Breakable code={stuck.reason} />
+        {w.runbook} <Breakable code={stuck.reason} />
       </Elsewhere>
     </>
   );
@@ -66,7 +66,7 @@ export function Why({ stuck }: { stuck: Stuck }) {
 
 export function AccountLink({ id, name }: { id: string; name: string }) {
   return (
-    <Link to="/operator/accounts/$id" params={{ id }} className="foreign">
+    <Link to="/operator/accounts/$id" params={{ id }} className={`foreign ${css.accountname}`} title={name}>
       {name.slice(0, 80)}
     </Link>
   );
@@ -96,8 +96,8 @@ export function Elsewhere({ url, children, className }: { url: string; children:
 }
 
 /** Says what was done, and takes the focus: what had it may be gone with what was done. */
-export function useSaid(): [said: ReactElement, say: (text: string) => void] {
-  const [text, setText] = useState('');
+export function useSaid(): [said: ReactElement, say: (text: string, tone?: Tone) => void] {
+  const [{ text, tone }, setLine] = useState<{ text: string; tone: Tone }>({ text: '', tone: 'good' });
   const [times, setTimes] = useState(0);
   const line = useRef<HTMLParagraphElement>(null);
   // After the dialog, which gives the focus back when it closes.
@@ -105,9 +105,9 @@ export function useSaid(): [said: ReactElement, say: (text: string) => void] {
     if (times > 0) line.current?.focus();
   }, [times]);
   const said = (
-    <p role="status" tabIndex={-1} ref={line} className={text ? 'note good' : 'sr'}>
+    <p role="status" tabIndex={-1} ref={line} className={text ? `note ${tone}` : 'sr'}>
       {text}
     </p>
   );
-  return [said, (next) => (setText(next), setTimes((n) => n + 1))];
+  return [said, (next, as = 'good') => (setLine({ text: next, tone: as }), setTimes((n) => n + 1))];
 }

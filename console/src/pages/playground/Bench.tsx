@@ -11,7 +11,7 @@ import { Button, Empty, Problem, Select, keepEnter, usePageTitle } from '../../u
 import { words } from '../../words';
 import { adviceOf } from './advice';
 import type { Target } from './catalog';
-import { Earlier } from './Earlier';
+import { Earlier, useEarlier } from './Earlier';
 import { Form } from './Form';
 import { Made, useOutcome } from './Made';
 import { ModelHead } from './ModelHead';
@@ -81,6 +81,7 @@ export function Bench(props: Props) {
   const [speeches, setSpeeches] = useState(() => speechesOf(model));
   const place = useRef<HTMLDivElement>(null);
   const outcome = useOutcome(tasks);
+  const earlier = useEarlier(model);
   usePageTitle(outcome ? w.titles[outcome](model) : w.title);
 
   const body = useMemo(() => bodyOf(schema, model, values), [schema, model, values]);
@@ -224,7 +225,7 @@ export function Bench(props: Props) {
             <TaskView id={props.sourceTask} />
           </div>
         )}
-        {tasks.length === 0 && speeches.length === 0 && !props.sourceTask && <Empty title={w.nothingYet}>{w.nothingYetLead}</Empty>}
+        {tasks.length === 0 && speeches.length === 0 && !props.sourceTask && <Empty title={earlier?.length ? w.nextResult : w.nothingYet}>{!earlier?.length && <p>{w.nothingYetLead}</p>}</Empty>}
       </section>
     </div>
   );

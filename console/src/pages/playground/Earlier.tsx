@@ -10,7 +10,8 @@ import css from './playground.module.css';
 
 const w = words.playground;
 
-export function Earlier({ model, shown, onShow }: { model: string; shown: string[]; onShow: (task: string) => void }) {
+/** The account's last tasks with a model. */
+export function useEarlier(model: string): Task[] | undefined {
   const { data } = useQuery({
     queryKey: queryKeys.earlier(model),
     queryFn: async ({ signal }) => {
@@ -19,6 +20,11 @@ export function Earlier({ model, shown, onShow }: { model: string; shown: string
       return list.data;
     },
   });
+  return data;
+}
+
+export function Earlier({ model, shown, onShow }: { model: string; shown: string[]; onShow: (task: string) => void }) {
+  const data = useEarlier(model);
   const others = data?.filter((task) => !shown.includes(task.id)) ?? [];
   if (others.length === 0) return null;
   return (

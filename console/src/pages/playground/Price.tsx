@@ -42,15 +42,16 @@ export const balanceQuery = queryOptions({
   // The key's quota and the account's balance: the smaller one ends first.
   queryFn: async () => {
     const [key, account] = await Promise.all([call<Balance>('GET', '/v1/balance'), call<Balance>('GET', '/v1/user/balance')]);
-    const left = [key.unlimited_quota ? undefined : key.remain_balance, account.remain_balance].filter((b) => b !== undefined);
-    return left.length ? Math.min(...left) : null;
+    const [quota, balance] = [key.unlimited_quota ? undefined : key.remain_balance, account.remain_balance];
+    if (quota !== undefined && (balance === undefined || quota < balance)) return { left: quota, of: 'quota' as const };
+    return balance === undefined ? null : { left: balance, of: 'balance' as const };
   },
 });
 
 export function Price({ quote, example }: { quote: Quote | undefined; example: boolean }) {
-  const { data: left } = useQuery(balanceQuery);
+  const { data: budget } = useQuery(balanceQuery);
   if (!quote) return <p className={`${css.price} soft`}>{w.none}</p>;
-  const short = typeof left === 'number' && left < quote.cost;
+  const short = !!budget && budget.left < quote.cost;
   return (
     <details className={css.price}>
       <summary>
@@ -60,9 +61,10 @@ export function Price({ quote, example }: { quote: Quote | undefined; example: b
           <Amount value={quote.cost} currency={quote.currency} />
         </span>
         <span className={short ? `${css.left} fault` : css.left}>
-          {typeof left === 'number' && (
+          {budget && (
             <>
-              <span>{short ? w.short : w.left}</span> <Amount value={short ? left : left - quote.cost} currency={quote.currency} />
+              <span>{short ? w.short : w.left}</span> <Amount value={short ? budget.left : budget.left - quote.cost} currency={quote.currency} />{' '}
+              <span>{(short ? w.shortOf : w.leftOf)[budget.of]}</span>
             </>
           )}
         </span>

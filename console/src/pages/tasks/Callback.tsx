@@ -7,7 +7,7 @@ import { mayUse, queryClient, useSession } from '../../session';
 import { wasTaken } from '../../task/deliveries';
 import { Foreign } from '../../task/Foreign';
 import { isOpen, putTask } from '../../task/useTask';
-import { Badge, Button, Problem, Table, Time, type Tone } from '../../ui';
+import { Badge, Button, Problem, Right, Table, Time, capitalised, type Tone } from '../../ui';
 import { words } from '../../words';
 import css from './tasks.module.css';
 
@@ -44,9 +44,9 @@ export function Callback({ task }: { task: Task }) {
           <Badge tone={tones[webhook.state]}>{w.callbackState[webhook.state]}</Badge>
         </span>
       </div>
-      {webhook.reason && <Foreign text={webhook.reason} />}
+      {webhook.reason && <Foreign text={capitalised(webhook.reason)} />}
       {deliveries && deliveries.data.length > 0 && (
-        <Table label={w.attempts} head={[w.attempt, w.at, w.answer, w.duration, w.next]}>
+        <Table label={w.attempts} head={[w.attempt, w.at, w.answer, <Right>{w.duration}</Right>, w.next]}>
           {deliveries.data.toReversed().map((d) => (
             <tr key={`${d.round}.${d.attempt}`}>
               <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>

@@ -12,6 +12,7 @@ import { Cancel } from '../../task/Cancel';
 import { MadeFrom, UsedBy } from '../../task/Chain';
 import { Foreign } from '../../task/Foreign';
 import { Repeat } from '../../task/Repeat';
+import { Money } from '../../task/State';
 import { TaskView } from '../../task/TaskView';
 import { isOpen, isUnknown, useArt, useTask } from '../../task/useTask';
 import { Amount, Button, Code, Dialog, Empty, Facts, Loading, PageHead, Problem, usePageTitle } from '../../ui';
@@ -67,7 +68,7 @@ function Page({ task }: { task: Task }) {
                 task.reference ? [w.reference, <Foreign key="r" text={task.reference} />] : null,
                 isOpen(task)
                   ? [w.held, <span key="h"><Amount value={task.estimated_cost} currency={session.currency} /> <span className="hint">{w.heldHint}</span></span>]
-                  : [w.charged, <Amount key="c" value={task.cost} currency={session.currency} />],
+                  : [w.cost, <Money key="c" task={task} />],
                 task.key !== undefined && [w.key, <span key="k" className="foreign" title={task.key}>{nameOf(task.key)}</span>],
                 !isOpen(task) && [w.credits, <span key="cr" className="amount">{task.credits_cost.toLocaleString('en-GB')}</span>],
               ]}

@@ -6,7 +6,7 @@ import { call } from '../../api/client';
 import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
-import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
+import { Amount, Button, Empty, Loading, Problem, Right, Table, Time } from '../../ui';
 import { words } from '../../words';
 import type { Range } from './range';
 import css from './usage.module.css';
@@ -26,7 +26,7 @@ interface Props {
 }
 
 /** The statement, shown on demand and as a file whose name begins with the given one. What the page chooses stands beside its buttons. */
-export function Statement({ name, children, ...rest }: Props & { name: string; children?: ReactNode }) {
+export function Statement({ name, note, children, ...rest }: Props & { name: string; note?: string; children?: ReactNode }) {
   const { path, range } = rest;
   const [open, setOpen] = useState(false);
   const save = useSaveCSV(path, { ...range.query, by: 'task' }, `${name}-${range.first}-${range.last}`);
@@ -36,6 +36,7 @@ export function Statement({ name, children, ...rest }: Props & { name: string; c
         <div>
           <h2>{w.statement}</h2>
           <p className="soft">{w.statementLead}</p>
+          {note && <p className="soft">{note}</p>}
         </div>
         <div className="actions">
           {children}
@@ -72,7 +73,7 @@ function Lines({ path, range, currency, taskPage }: Props) {
   return (
     <>
       <Problem error={pages.error} />
-      <Table label={w.statement} head={[w.time, w.what, <span className={css.right}>{w.amount}</span>, <span className={css.right}>{w.balance}</span>, w.about, w.model]}>
+      <Table label={w.statement} head={[w.time, w.what, <Right>{w.amount}</Right>, <Right>{w.balance}</Right>, w.about, w.model]}>
         <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
           <LineRow key={line.id} line={line} currency={currency} taskPage={taskPage} />

@@ -1,13 +1,12 @@
 // The figures of the chart as tables.
 import { Link } from '@tanstack/react-router';
-import { Amount, Table } from '../../ui';
+import { Amount, Right, Table } from '../../ui';
 import { words } from '../../words';
 import { mostSeries, type By, type Series, type Sum } from './sums';
 import type { tasksOf } from './tasks';
 import css from './usage.module.css';
 
 const w = words.usage;
-const right = (text: string) => <span className={css.right}>{text}</span>;
 
 interface Common {
   series: readonly Series[];
@@ -36,7 +35,7 @@ export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: 
     </>
   );
   return (
-    <Table label={w.table(w.names[by])} head={[w.column[by], right(w.cost), right(w.share), right(w.completed), right(w.failed), right(w.cancelled), right(w.open)]}>
+    <Table label={w.table(w.names[by])} head={[w.column[by], <Right>{w.cost}</Right>, <Right>{w.share}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
       {sums.map((sum) => (
         <tr key={sum.name}>
           <th scope="row" className="foreign">
@@ -62,7 +61,7 @@ export function DaysTable({ days, series, nameOf, currency, tasks }: Common & { 
   return (
     <details>
       <summary>{w.dayByDay}</summary>
-      <Table label={w.dayByDay} head={[w.column.day, ...series.map((one) => <span className={`${css.right} foreign`}>{nameOf(one.name)}</span>)]}>
+      <Table label={w.dayByDay} head={[w.column.day, ...series.map((one) => <Right className="foreign">{nameOf(one.name)}</Right>)]}>
         {some.reverse().map(({ day, i }) => (
           <tr key={day}>
             <th scope="row">

@@ -110,7 +110,7 @@ export function Usage() {
             )}
           </>
         )}
-        <Statement path="/v1/account/statement" name="statement" range={range} currency={session.currency} taskPage="/tasks/$id" />
+        <Statement path="/v1/account/statement" name="statement" note={w.statementFilters} range={range} currency={session.currency} taskPage="/tasks/$id" />
       </div>
     </div>
   );

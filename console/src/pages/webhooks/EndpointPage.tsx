@@ -90,7 +90,7 @@ export function EndpointPage() {
         />
       </section>
       <Deliveries endpoint={e} />
-      <Dialog open={open !== null} title={open === null ? '' : typeof open === 'object' ? w.madeTitle : w.titles[open]} onClose={close} stays={typeof open === 'object'}>
+      <Dialog open={open !== null} title={open === null ? '' : typeof open === 'object' ? w.madeTitle : <>{w.titles[open]} <span className="foreign soft">{e.url}</span></>} onClose={close} stays={typeof open === 'object'}>
         {open === 'change' && <EndpointForm change={e} currency={session.currency} busy={change.isPending} error={change.error} onSubmit={change.mutate} onCancel={close} />}
         {open === 'rotate' && <Rotation at={at} onDone={(made) => setOpen({ secret: made.secret })} onCancel={close} />}
         {open === 'delete' && (

@@ -89,7 +89,7 @@ export default async ({come, base, admin}) => {
 	must(!(await v.page.evaluate(() => /[{}"\[\]]/.test(document.querySelector('.operator-oprows tbody').innerText))), 'the audit shows JSON')
 	await v.inspect('audit-filtered')
 	await v.go('/operator/audit')
-	await v.fill('searchbox', 'On', spare)
+	await v.fill('searchbox', 'Target', spare)
 	await v.holds(row, 'INC-7: results are black')
 
 	await v.go('/operator/books')
