@@ -286,10 +286,10 @@ export function Right({ children, className = '' }: { children: ReactNode; class
   return <span className={`right ${className}`}>{children}</span>;
 }
 
-/** A table that scrolls sideways by itself where the page is narrow. */
-export function Table({ label, head, children }: { label: string; head: readonly ReactNode[]; children: ReactNode }) {
+/** A table that scrolls sideways by itself where the page is narrow, or whose rows are cards there. */
+export function Table({ label, head, cards = false, children }: { label: string; head: readonly ReactNode[]; cards?: boolean; children: ReactNode }) {
   return (
-    <div className="scroll" role="group" aria-label={label} tabIndex={0}>
+    <div className={cards ? 'scroll cards' : 'scroll'} role="group" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>

@@ -695,7 +695,7 @@ export const en = {
     dayByDay: 'Daily cost',
     statement: 'Statement',
     statementLead: 'One line per task, at the time it ended, with the balance after it. What is held for running tasks is part of the balance until it is charged.',
-    statementFilters: 'Only the period above applies to it, not the model or the key.',
+    statementFilters: 'The period above applies here. The filters for model and key do not.',
     showStatement: 'Show statement',
     hideStatement: 'Hide statement',
     downloadStatement: 'Download statement',

@@ -36,7 +36,7 @@ export function Accounts() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={q ? w.noAccountMatches : w.noAccounts} />}
       {data && data.data.length > 0 && (
-        <Table label={w.accountsTitle} head={[w.name, w.group, <Right>{w.available}</Right>, <Right>{w.held}</Right>, <Right>{w.spent}</Right>, w.created]}>
+        <Table cards label={w.accountsTitle} head={[w.name, w.group, <Right>{w.available}</Right>, <Right>{w.held}</Right>, <Right>{w.spent}</Right>, w.created]}>
           {data.data.map((a) => (
             <tr key={a.id}>
               <th scope="row">
@@ -44,11 +44,11 @@ export function Accounts() {
                 <p className="mono soft">{a.id}</p>
                 {a.suspended && <Badge tone="bad">{w.suspended}</Badge>}
               </th>
-              <td className="foreign">{a.group}</td>
-              <td className="number"><Amount value={a.available} currency={currency} /></td>
-              <td className="number"><Amount value={a.held} currency={currency} /></td>
-              <td className="number"><Amount value={a.spent} currency={currency} /></td>
-              <td><Ago unix={a.created} /></td>
+              <td className="foreign" data-label={w.group}>{a.group}</td>
+              <td className="number" data-label={w.available}><Amount value={a.available} currency={currency} /></td>
+              <td className="number" data-label={w.held}><Amount value={a.held} currency={currency} /></td>
+              <td className="number" data-label={w.spent}><Amount value={a.spent} currency={currency} /></td>
+              <td data-label={w.created}><Ago unix={a.created} /></td>
             </tr>
           ))}
         </Table>

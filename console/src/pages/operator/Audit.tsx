@@ -36,7 +36,7 @@ export function Audit() {
         {data?.data.length === 0 && <Empty title={filtered ? w.noAuditMatches : w.noAudit} />}
         {data && data.data.length > 0 && (
           <div className={css.oprows}>
-            <Table label={w.audit} head={[w.at, w.by, w.did, w.object, w.reason, w.became]}>
+            <Table cards label={w.audit} head={[w.at, w.by, w.did, w.object, w.reason, w.became]}>
               {data.data.map((e) => (
                 <Row key={e.id} entry={e} />
               ))}

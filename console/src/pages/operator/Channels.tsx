@@ -29,7 +29,7 @@ export function Channels() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={w.noChannels} />}
       {data && data.data.length > 0 && (
-        <Table label={w.channelsTitle} head={[w.channel, w.state, <Right>{w.inFlight}</Right>, <Right>{w.waiting}</Right>, <Right>{w.errors}</Right>, w.lastError, w.levers]}>
+        <Table cards label={w.channelsTitle} head={[w.channel, w.state, <Right>{w.inFlight}</Right>, <Right>{w.waiting}</Right>, <Right>{w.errors}</Right>, w.lastError, w.levers]}>
           {data.data.map((c) => (
             <tr key={c.name}>
               <th scope="row">
@@ -65,12 +65,12 @@ export function Channels() {
                   </p>
                 ))}
               </td>
-              <td className="number">
+              <td className="number" data-label={w.inFlight}>
                 {c.in_flight}
                 {c.concurrency > 0 && <span className="soft"> / {c.concurrency}</span>}
                 {c.polling > 0 && <p className="soft">{w.polling(c.polling)}</p>}
               </td>
-              <td className="number">
+              <td className="number" data-label={w.waiting}>
                 {c.waiting}
                 {c.oldest !== null && (
                   <p className="soft">
@@ -78,8 +78,8 @@ export function Channels() {
                   </p>
                 )}
               </td>
-              <td className="number">{c.error_rate === null ? words.ui.none : <ErrorRate rate={c.error_rate} />}</td>
-              <td>
+              <td className="number" data-label={w.errors}>{c.error_rate === null ? words.ui.none : <ErrorRate rate={c.error_rate} />}</td>
+              <td data-label={w.lastError}>
                 {c.last_error ? (
                   <>
                     <Foreign text={c.last_error} limit={160} />

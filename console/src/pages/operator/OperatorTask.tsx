@@ -112,20 +112,20 @@ function View({ story }: { story: Story }) {
           {story.attempts.length === 0 ? (
             <p className="soft">{w.noAttempts}</p>
           ) : (
-            <Table label={w.attempts} head={['#', w.channel, w.vendorJob, w.state, w.started, w.accepted, w.endedAt, w.vendorSaid]}>
+            <Table cards label={w.attempts} head={['#', w.channel, w.vendorJob, w.state, w.started, w.accepted, w.endedAt, w.vendorSaid]}>
               {story.attempts.map((a) => (
                 <tr key={a.n}>
-                  <th scope="row">{a.n}</th>
-                  <td className="foreign">{a.channel}</td>
-                  <td className="mono foreign">
+                  <th scope="row" data-label="#">{a.n}</th>
+                  <td className="foreign" data-label={w.channel}>{a.channel}</td>
+                  <td className="mono foreign" data-label={w.vendorJob}>
                     {a.vendor_job_id ?? words.ui.none}
                     <p className="soft">{a.external_id}</p>
                   </td>
-                  <td>{w.attemptState[a.state] ?? a.state}</td>
-                  <td><Time unix={a.started} seconds /></td>
-                  <td><Time unix={a.accepted} seconds /></td>
-                  <td><Time unix={a.ended} seconds /></td>
-                  <td className={css.wide}>
+                  <td data-label={w.state}>{w.attemptState[a.state] ?? a.state}</td>
+                  <td data-label={w.started}><Time unix={a.started} seconds /></td>
+                  <td data-label={w.accepted}><Time unix={a.accepted} seconds /></td>
+                  <td data-label={w.endedAt}><Time unix={a.ended} seconds /></td>
+                  <td className={css.wide} data-label={w.vendorSaid}>
                     {a.error ? <Foreign text={a.error} limit={200} /> : <span>{words.ui.none}</span>}
                   </td>
                 </tr>
@@ -176,14 +176,14 @@ function Unknown() {
 export function LedgerTable({ entries, currency, withTask = false }: { entries: readonly LedgerEntry[]; currency: string; withTask?: boolean }) {
   if (entries.length === 0) return <p className="soft">{w.noEntries}</p>;
   return (
-    <Table label={w.money} head={[w.at, w.entry, <Right>{w.amount}</Right>, ...(withTask ? [w.task] : []), w.field.reference]}>
+    <Table cards label={w.money} head={[w.at, w.entry, <Right>{w.amount}</Right>, ...(withTask ? [w.task] : []), w.field.reference]}>
       {entries.map((e) => (
         <tr key={e.id}>
           <td><Time unix={e.at} /></td>
           <th scope="row">{w.kind[e.kind] ?? e.kind}</th>
-          <td className="number"><Amount value={e.amount} currency={currency} /></td>
-          {withTask && <td>{e.task ? <TaskLink id={e.task} /> : words.ui.none}</td>}
-          <td className="foreign">{e.reference ?? words.ui.none}</td>
+          <td className="number" data-label={w.amount}><Amount value={e.amount} currency={currency} /></td>
+          {withTask && <td data-label={w.task}>{e.task ? <TaskLink id={e.task} /> : words.ui.none}</td>}
+          <td className="foreign" data-label={w.field.reference}>{e.reference ?? words.ui.none}</td>
         </tr>
       ))}
     </Table>

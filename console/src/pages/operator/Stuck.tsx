@@ -152,7 +152,7 @@ function Nothing({ stuck, filtered }: { stuck: boolean; filtered: boolean }) {
 function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; onPick: (order: Order) => void }) {
   return (
     <div className={css.oprows}>
-      <Table label={title} head={[w.task, w.accountAndChannel, w.stateAndMoney, w.why, w.then, w.levers]}>
+      <Table cards label={title} head={[w.task, w.accountAndChannel, w.stateAndMoney, w.why, w.then, w.levers]}>
         {tasks.map((task) => (
           <tr key={task.id}>
             <th scope="row">

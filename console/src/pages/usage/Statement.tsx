@@ -73,7 +73,7 @@ function Lines({ path, range, currency, taskPage }: Props) {
   return (
     <>
       <Problem error={pages.error} />
-      <Table label={w.statement} head={[w.time, w.what, <Right>{w.amount}</Right>, <Right>{w.balance}</Right>, w.about, w.model]}>
+      <Table cards label={w.statement} head={[w.time, w.what, <Right>{w.amount}</Right>, <Right>{w.balance}</Right>, w.about, w.model]}>
         <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
           <LineRow key={line.id} line={line} currency={currency} taskPage={taskPage} />
@@ -112,10 +112,10 @@ function LineRow({ line, currency, taskPage }: { line: Line } & Pick<Props, 'cur
         <Time unix={line.at} utc />
       </td>
       <td>{w.kinds[line.kind]}</td>
-      <td className="number">
+      <td className="number" data-label={w.amount}>
         <Amount value={line.amount} currency={currency} />
       </td>
-      <td className="number">
+      <td className="number" data-label={w.balance}>
         <Amount value={line.balance} currency={currency} />
       </td>
       <td className={`foreign mono ${css.ref}`}>
