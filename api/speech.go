@@ -52,8 +52,12 @@ const (
 
 // soundTypes are the formats of answers. The first is the default.
 var soundTypes = []struct{ format, mimeType string }{
-	{"mp3", "audio/mpeg"}, {"opus", "audio/opus"}, {"aac", "audio/aac"},
-	{"flac", "audio/flac"}, {"wav", "audio/wav"}, {"pcm", "audio/pcm"},
+	{"mp3", "audio/mpeg"},
+	{"opus", "audio/opus"},
+	{"aac", "audio/aac"},
+	{"flac", "audio/flac"},
+	{"wav", "audio/wav"},
+	{"pcm", "audio/pcm"},
 }
 
 // soundType returns the media type of the sound that a request asks for.
