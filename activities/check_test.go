@@ -260,6 +260,20 @@ func TestCheckInputsHasALimit(t *testing.T) {
 	})
 }
 
+// TestCheckInputsLeavesTheRest checks that a file whose fetch could not begin in the time of the
+// check is left to the next try, and does not fail the task as too slow.
+func TestCheckInputsLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	b := setup(t, naming(input("image_urls[0]", anImage)))
+	b.Activities.Settings.CheckTime = -1 // the time is over before the first fetch
+	b.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
+		return nil, 0, context.Cause(ctx)
+	}
+	_, err := b.check()
+	kind(t, err, mediagate.KindTransient, "", true)
+	same(t, "check", b.found(), mediagate.InputCheck{Tries: 1})
+}
+
 // TestCheckInputsWithoutTheBucket checks that a fault of ours says nothing about the file.
 func TestCheckInputsWithoutTheBucket(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func (s Suite) callback(t *testing.T) {
 				sent += strings.Count(r.Body, `"`+address+`"`)
 			}
 			if want := s.adapter(t).Description.Operations[job.Operation].Callback; sent > 1 || want != (sent == 1) {
-				t.Errorf("the vendor is told the address %d times, and the description says %t", sent, want)
+				t.Errorf("the vendor got the callback address %d times, and the description has Callback %t", sent, want)
 			}
 		})
 	}
