@@ -1,12 +1,13 @@
 -- +goose Up
--- This file is a template: migrate.go replaces the words in double braces by those of
--- PostgreSQL or of SQLite. The end of the file holds what only one database has.
+-- This file is a template: migrate.go replaces each word in double braces by the SQL of
+-- PostgreSQL or SQLite. The statements for one database alone are at the end of the file.
 
--- Money. The cached balances are checked by the table itself, so that no path
--- of code can overdraw an account or a limited key.
+-- Accounts, with their balances. The checks of the table keep any code from overdrawing an
+-- account, or below a limited key.
 --
--- What bounds an account stands with it: submits a minute, tasks in flight, what jobs of
--- cancelled tasks may cost, bytes of uploads a day. NULL: what the settings say.
+-- The limits of an account are columns, too: rate (submits a minute), in_flight_cap (open tasks),
+-- unpaid_cap (what jobs of cancelled tasks may cost) and uploads_cap (bytes a day). NULL stands
+-- for the limit in the settings.
 CREATE TABLE accounts (
     id            text        PRIMARY KEY,
     name          text        NOT NULL,
@@ -27,10 +28,10 @@ CREATE TABLE accounts (
     CONSTRAINT accounts_spent CHECK (spent >= 0)
 ) {{.strict}};
 
--- What counts against a key's caps is kept in its row, since every hold writes that
--- anyway: the beginning of the day, week and month that was counted last, and the sum in
--- it. Rotation makes a new key of a key; what both share stands in the row of the first,
--- which quota_id names.
+-- API keys. A key may have a cap a day, a week and a month. Its row holds the start of the
+-- current period of each (day_start) and the amount used in it (day_used), because each hold
+-- updates the row anyway. The keys of a rotation share quota and caps. The first key's row holds
+-- them, and quota_id of each later key names that row.
 CREATE TABLE keys (
     id            text        PRIMARY KEY,
     account_id    text        NOT NULL REFERENCES accounts (id),
@@ -73,9 +74,9 @@ CREATE UNIQUE INDEX keys_hash ON keys (hash);
 CREATE INDEX keys_account ON keys (account_id, id);
 CREATE INDEX keys_quota ON keys (quota_id) WHERE quota_id IS NOT NULL;
 
--- A transfer says for itself what the end of a hold was about, and so outlives its task.
--- counted_day: to which day in UTC a hold was counted, and with it to which week and month
--- of its key's caps; of a post or a void, from which day the rest was taken out again.
+-- Transfers of the ledger. A transfer repeats the task's model, provider and status, since it
+-- outlives the task. counted_day is the UTC day whose cap a hold counts against; week and month
+-- follow from it. For a post or a void it is the day from which the unused rest was subtracted.
 CREATE TABLE ledger_transfers (
     id          text        PRIMARY KEY,
     kind        text        NOT NULL CHECK (kind IN ('grant', 'hold', 'post', 'void')),
@@ -105,8 +106,8 @@ CREATE TABLE ledger_entries (
     PRIMARY KEY (transfer_id, bucket)
 ) {{.strict}};
 
--- Sums of the counted ends, by the hour and the day (UTC) in which they were
--- stored, and of what was held for them, by those in which it was taken.
+-- Usage by hour and by day (UTC). An end counts in the hour in which it was stored: cost,
+-- released and the numbers of tasks. taken is the sum of the holds, in the hour of each hold.
 CREATE TABLE usage_sums (
     account_id text        NOT NULL,
     span       text        NOT NULL CHECK (span IN ('hour', 'day')),
@@ -124,7 +125,7 @@ CREATE TABLE usage_sums (
 ) {{.strict}};
 CREATE INDEX usage_sums_time ON usage_sums (span, begins_at);
 
--- Sums of what vendors charged, by the hour in which they stated it.
+-- Sums of the charges that vendors reported, by the hour of the report.
 CREATE TABLE vendor_sums (
     account_id text        NOT NULL,
     begins_at  {{.time}}   NOT NULL,
@@ -137,8 +138,8 @@ CREATE TABLE vendor_sums (
 ) {{.strict}};
 CREATE INDEX vendor_sums_time ON vendor_sums (begins_at);
 
--- Speech is answered at once and makes no task. Its hold hangs on a row of its
--- own, with a lease: whoever finds it over voids the hold.
+-- Speeches. A speech is answered at once and has no task, so its hold belongs to a row here. The
+-- row is a lease: housekeeping voids the hold of a speech that is still open at void_after.
 CREATE TABLE speeches (
     id         text        PRIMARY KEY,
     account_id text        NOT NULL,
@@ -168,8 +169,8 @@ CREATE TABLE webhook_secrets (
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_account ON webhook_secrets (account_id);
 
--- Browsers that are signed in to the console, with a key, or as the operator by an admin
--- key. once: a link, which is exchanged for such a session.
+-- Sessions of browsers in the console. A person signs in with a key, or as operator with an
+-- admin key. A row with once is a sign-in link, which its first use turns into a session.
 CREATE TABLE sessions (
     token_hash {{.bytes}}  PRIMARY KEY NOT NULL,
     key_id     text        REFERENCES keys (id),
@@ -182,16 +183,16 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX sessions_expiry ON sessions (expires_at);
 
--- When somebody whose submits are limited would be at rest again, if no more
--- came: microseconds since 1970. A row that is missing says that they are. So the
--- table may be lost with a crash.
+-- Rate limits of keys and accounts. tat is the theoretical arrival time of the generic cell rate
+-- algorithm, in microseconds since 1970: the time at which the limiter is idle again. A missing
+-- row means an idle limiter, so a crash may lose the table.
 CREATE TABLE rates (
     id  text        PRIMARY KEY,
     tat {{.bigint}} NOT NULL
 ) {{.strict}};
 
--- Who changed what and when, over the admin API or with a key. It outlives what
--- it tells of, so it refers to nothing.
+-- Audit log: who changed what and when, through the admin API or with a key. Its rows outlive
+-- the objects that they name, so the table has no foreign keys.
 CREATE TABLE audit (
     id         text        NOT NULL PRIMARY KEY,
     at         {{.time}}   NOT NULL,
@@ -206,9 +207,9 @@ CREATE TABLE audit (
 ) {{.strict}};
 CREATE INDEX audit_account ON audit (account_id, id);
 
--- Tasks. What the next step of one depends on, see package task; what a client sees; its
--- callback. A task that was erased stays for the money, without what its client or a
--- vendor wrote.
+-- Tasks: the state from which package task computes the next step, the fields that a client
+-- sees, and the callback. The row of an erased task stays for the ledger. It has lost all texts of
+-- the client and the vendor.
 CREATE TABLE tasks (
     id                  text        PRIMARY KEY,
     account_id          text        NOT NULL,
@@ -221,9 +222,9 @@ CREATE TABLE tasks (
     version             {{.bigint}} NOT NULL DEFAULT 1,
     params              text        NOT NULL,
     reference           text        NOT NULL DEFAULT '',
-    trace_parent        text        NOT NULL DEFAULT '',  -- the span of its submit: runs that start later are in its trace
-    source_id           text        NOT NULL DEFAULT '',  -- the task that it works on, which stays while it may be needed
-    document            text        NOT NULL,                 -- the rest, see mediagate.Task and State of package task
+    trace_parent        text        NOT NULL DEFAULT '',  -- the span of the submit; later runs join its trace
+    source_id           text        NOT NULL DEFAULT '',  -- the task whose result it works on
+    document            text        NOT NULL,                 -- the remaining fields of task.State, as JSON
     hold                {{.bigint}} NOT NULL CHECK (hold >= 0),
     cost                {{.bigint}} NOT NULL DEFAULT 0,
     created_at          {{.time}}   NOT NULL,
@@ -231,17 +232,17 @@ CREATE TABLE tasks (
     ended_at            {{.time}},
     deadline_at         {{.time}}   NOT NULL,
     wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'source', 'pause', 'parked', 'slot', 'modal', 'unknown', 'vendor')),
-    wait_reason         text        NOT NULL DEFAULT '',  -- why it is stuck
+    wait_reason         text        NOT NULL DEFAULT '',  -- why the task is stuck
     wait_since          {{.time}},
-    try_at              {{.time}},                        -- no step begins before
-    wait_ends_at        {{.time}},                        -- it fails then, if it still waits
-    fails_at            {{.time}},                        -- it fails then, if nothing happens
+    try_at              {{.time}},                        -- no step begins before this time
+    wait_ends_at        {{.time}},                        -- the task fails then, if it still waits
+    fails_at            {{.time}},                        -- the task fails then, if nothing happens before
     cancel_requested_at {{.time}},
     fail_requested_at   {{.time}},
     channel             text        NOT NULL DEFAULT '',
     provider            text        NOT NULL DEFAULT '',
     results             text,
-    sweep_at            {{.time}},                        -- when to look for files that were copied for an end that did not come
+    sweep_at            {{.time}},                        -- when to remove copied files of a task that did not complete
     webhook_url         text        NOT NULL DEFAULT '',
     webhook_state       text        NOT NULL DEFAULT '',
     webhook_reason      text        NOT NULL DEFAULT '',
@@ -250,7 +251,7 @@ CREATE TABLE tasks (
     webhook_body_at     {{.time}},
     erased_at           {{.time}},
     inputs_erased_at    {{.time}},
-    restored_at         {{.time}},                        -- open in a database that was restored to then
+    restored_at         {{.time}},                        -- the time to which the database was restored while the task was open
     tail_lost           {{.bool}}   NOT NULL DEFAULT {{.false}},
     CONSTRAINT tasks_full_progress CHECK ((progress = 100) = (status = 'completed')),
     CONSTRAINT tasks_end_time CHECK ((ended_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))),
@@ -258,8 +259,8 @@ CREATE TABLE tasks (
     CONSTRAINT tasks_wait CHECK ((wait = '') = (wait_since IS NULL) AND (wait IN ('', 'pause', 'source')) = (wait_ends_at IS NULL)),
     CONSTRAINT tasks_stuck_wait CHECK (wait_reason = '' OR wait IN ('parked', 'slot', 'unknown'))
 ) {{.strict}};
--- Lists of clients find their tasks next to each other, in bytewise order of their ids.
--- Erased tasks are in none, however many there are.
+-- Indexes for the lists of clients. Each is in bytewise order of the ids, and leaves out erased
+-- tasks.
 CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
 CREATE INDEX tasks_of_account ON tasks (account_id, type, model, channel, status, id {{.bytewise}}) WHERE erased_at IS NULL;
 CREATE INDEX tasks_callbacks_of_account ON tasks (account_id, webhook_state, id {{.bytewise}}) WHERE webhook_state <> '' AND erased_at IS NULL;
@@ -267,17 +268,17 @@ CREATE INDEX tasks_references ON tasks (reference, account_id, id) WHERE referen
 CREATE INDEX tasks_account_open ON tasks (account_id, created_at) WHERE status IN ('pending', 'processing');
 CREATE INDEX tasks_group ON tasks (group_name) WHERE status IN ('pending', 'processing');
 CREATE INDEX tasks_source ON tasks (source_id) WHERE source_id <> '';
--- Lists of operators, of all accounts.
+-- Indexes for the lists of operators, over all accounts.
 CREATE INDEX tasks_of_all ON tasks (type, model, channel, status, id {{.bytewise}}) WHERE erased_at IS NULL;
 CREATE INDEX tasks_stuck ON tasks (id {{.bytewise}}) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
 CREATE INDEX tasks_callbacks ON tasks (webhook_state, id {{.bytewise}}) WHERE webhook_state <> '' AND erased_at IS NULL;
--- What is due.
+-- Indexes for the scans of due tasks.
 CREATE INDEX tasks_parked ON tasks (channel, try_at) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
 CREATE INDEX tasks_parked_retry ON tasks (try_at) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
 CREATE INDEX tasks_sweeps ON tasks (sweep_at) WHERE sweep_at IS NOT NULL;
 
--- Tasks that use files of other tasks, which are their sources. The rest of such an input is
--- in the document of the task that uses it.
+-- Source tasks: task_id uses files of source_id as inputs. The document of task_id says which
+-- files.
 CREATE TABLE sources (
     source_id text NOT NULL REFERENCES tasks (id),
     task_id   text NOT NULL REFERENCES tasks (id),
@@ -285,9 +286,9 @@ CREATE TABLE sources (
 ) {{.strict}};
 CREATE INDEX sources_task ON sources (task_id);
 
--- A record without an end belongs to a task that is still open. A record with opens_at is
--- of a request that waits for its task's answer: its key is no client's, body_sha256 is the
--- hash of key, path and body, and from opens_at on the same request adopts the task.
+-- Idempotency records. expires_at is NULL while the task is open. A record with opens_at belongs
+-- to a request without a key of the client's, which waits for the task's result. Its body_sha256
+-- is the hash of API key, path and body. From opens_at on, an equal request adopts the task.
 CREATE TABLE idempotency (
     account_id  text        NOT NULL,
     key         text        NOT NULL,
@@ -302,7 +303,7 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_task ON idempotency (task_id);
 CREATE INDEX idempotency_waiters ON idempotency (body_sha256) WHERE opens_at IS NOT NULL;
 
--- Which task of an account made what an id of a vendor names.
+-- Assets: clips and voices that the vendor names by an id, and the task that made each.
 CREATE TABLE assets (
     account_id text    NOT NULL,
     kind       text    NOT NULL CHECK (kind IN ('clip', 'voice')),
@@ -313,9 +314,9 @@ CREATE TABLE assets (
 ) {{.strict}};
 CREATE INDEX assets_task ON assets (task_id);
 
--- The time by which a task's run must have asked for its next step, or a round of its
--- callback must have recorded an attempt. One process wakes what is past its time,
--- accounts in turns.
+-- Wakes. wake_at is the time by which the task's run must ask for its next step again, or a
+-- callback round must record an attempt. The wake scan of one process starts or signals the runs
+-- and rounds that are past their time, account by account in turn.
 CREATE TABLE wakes (
     task_id    text        NOT NULL,
     kind       text        NOT NULL CHECK (kind IN ('run', 'round')),
@@ -325,13 +326,15 @@ CREATE TABLE wakes (
     asked      {{.bool}}   NOT NULL DEFAULT {{.false}},
     PRIMARY KEY (task_id, kind)
 ) {{.strict}};
--- The queue of runs that were never started, with the unanswered starts, and all other wakes.
+-- wakes_new holds the runs that have not asked yet: not started, or started without an answer.
+-- wakes_due holds all other wakes, and the runs whose start was tried.
 CREATE INDEX wakes_new ON wakes (tries, account_id, wake_at) WHERE NOT asked;
 CREATE INDEX wakes_due ON wakes (account_id, wake_at) WHERE asked OR tries > 0;
 CREATE INDEX wakes_stuck ON wakes (task_id {{.bytewise}}) WHERE kind = 'run' AND tries >= 3;
 
--- Submissions of a task to channels. One that has not ended counts for its channel's slots,
--- until slot_until where nobody can tell; one that is abandoned counts for its account, too.
+-- Attempts: submissions of a task to a channel. An attempt occupies a slot of its channel until
+-- it ends, or until slot_until if its end cannot be seen. An abandoned attempt also counts against
+-- its account's unpaid_cap.
 CREATE TABLE attempts (
     task_id             text        NOT NULL REFERENCES tasks (id),
     n                   integer     NOT NULL CHECK (n > 0),
@@ -340,17 +343,17 @@ CREATE TABLE attempts (
     channel             text        NOT NULL,
     provider            text        NOT NULL,
     fingerprint         text        NOT NULL,
-    job_id              text        NOT NULL, -- the vendor's; empty until it is known
+    job_id              text        NOT NULL, -- the vendor's id of the job; empty until it is known
     created_at          {{.time}}   NOT NULL,
     accepted_at         {{.time}},
     given_up_at         {{.time}},
     ended_at            {{.time}},
     slot_until          {{.time}},
     succeeded           {{.bool}}   NOT NULL,
-    document            text        NOT NULL, -- the rest, see Attempt of package task
-    vendor_amount       {{.bigint}} CHECK (vendor_amount >= 0), -- what the vendor charged, in millionths of its own unit
+    document            text        NOT NULL, -- the remaining fields of task.Attempt, as JSON
+    vendor_amount       {{.bigint}} CHECK (vendor_amount >= 0), -- the vendor's charge, in millionths of vendor_unit
     vendor_unit         text        NOT NULL DEFAULT '',
-    vendor_uncounted_at {{.time}},                              -- since when that waits to be counted
+    vendor_uncounted_at {{.time}},                              -- since when the charge waits to be added to vendor_sums
     PRIMARY KEY (task_id, n)
 ) {{.strict}};
 CREATE INDEX attempts_slots ON attempts (channel) WHERE ended_at IS NULL;
@@ -358,7 +361,7 @@ CREATE INDEX attempts_abandoned ON attempts (slot_until) WHERE state = 'abandone
 CREATE INDEX attempts_abandoned_account ON attempts (account_id) WHERE state = 'abandoned';
 CREATE INDEX attempts_vendor_uncounted ON attempts (vendor_uncounted_at) WHERE vendor_uncounted_at IS NOT NULL;
 
--- Jobs that are polled for.
+-- Awaits: the jobs that are polled.
 CREATE TABLE awaits (
     task_id       text        NOT NULL,
     n             integer     NOT NULL,
@@ -380,8 +383,8 @@ CREATE TABLE awaits (
 ) {{.strict}};
 CREATE INDEX awaits_due ON awaits (channel, next_poll_at);
 
--- Channels. Whether the vendor of one takes jobs, as far as is known: an open breaker lets
--- one job through at probe_at, whose sender holds the probe.
+-- Channels, each with its circuit breaker. An open breaker lets one job through from probe_at on.
+-- The attempt that sends this job holds the probe until probe_until.
 CREATE TABLE channels (
     name          text        PRIMARY KEY,
     epoch         {{.bigint}} NOT NULL DEFAULT 0,
@@ -398,7 +401,7 @@ CREATE TABLE channels (
     last_error_at {{.time}}
 ) {{.strict}};
 
--- How the submits of a minute went, all processes together.
+-- Submits and failed submits of each channel by minute, over all processes.
 CREATE TABLE channel_minutes (
     channel  text        NOT NULL,
     minute   {{.time}}   NOT NULL,
@@ -407,8 +410,8 @@ CREATE TABLE channel_minutes (
     PRIMARY KEY (channel, minute)
 ) {{.strict}};
 
--- The channels that may take a task that waits for a slot. One of them grants
--- it: the slot is the task's until it is used, or taken back.
+-- The queue of tasks that wait for a slot: a row for each channel that may take the task. One
+-- channel grants a slot. The task owns the slot until it uses it or the grant expires.
 CREATE TABLE queue (
     task_id    text        NOT NULL REFERENCES tasks (id),
     channel    text        NOT NULL,
@@ -421,8 +424,8 @@ CREATE TABLE queue (
 CREATE INDEX queue_waiting ON queue (channel, account_id, since, task_id) WHERE granted_at IS NULL;
 CREATE INDEX queue_granted ON queue (channel, granted_at) WHERE granted_at IS NOT NULL;
 
--- Whose turn it is: accounts by when a channel served them last, as a count of
--- what it served. Accounts that wait have a row.
+-- Round robin among the accounts that wait at a channel: the channel serves the account with the
+-- smallest served next. An account has a row while it waits.
 CREATE TABLE turns (
     channel    text        NOT NULL,
     account_id text        NOT NULL,
@@ -457,8 +460,9 @@ CREATE TABLE deliveries (
     PRIMARY KEY (task_id, round, attempt)
 ) {{.strict}};
 
--- How far retention is with each kind of things: up to which id, or key of the
--- bucket, nothing is left to remove, how much went, and when it last came to the end.
+-- Progress of retention for each kind of rows and files. mark is the id or the bucket key up to
+-- which nothing is left to remove. removed counts all removals. ended_at is the end of the last
+-- complete pass.
 CREATE TABLE retention (
     kind     text        PRIMARY KEY,
     mark     text        NOT NULL DEFAULT '',
@@ -466,19 +470,19 @@ CREATE TABLE retention (
     ended_at {{.time}}
 ) {{.strict}};
 
--- To which time the database was restored, and when that was first noted. Rows that were
--- open then may lack what happened after the backup.
+-- Restores of the database: the time of the backup, and the time at which the restore was noted.
+-- Rows that were open in the backup may lack later changes.
 CREATE TABLE restores (
     restored_to {{.time}}   NOT NULL PRIMARY KEY,
     noted_at    {{.time}}   NOT NULL
 ) {{.strict}};
 
--- For what all accounts did within an hour.
+-- The last statements differ between the databases. ledger_time serves sums over all accounts.
 {{if .postgres}}
 -- Rows come nearly in order of time.
 CREATE INDEX ledger_time ON ledger_transfers USING brin (at) WITH (pages_per_range = 16, autosummarize = on);
 
--- PostgreSQL writes nothing of this table ahead.
+-- Changes of this table need no write-ahead log.
 ALTER TABLE rates SET UNLOGGED;
 
 -- Free space in each page for updates of its rows.

@@ -1,13 +1,14 @@
 -- +goose Up
--- A suspended account makes no new tasks, speeches or uploads.
+-- A suspended account can create no tasks, speeches or uploads.
 ALTER TABLE accounts ADD COLUMN suspended {{.bool}} NOT NULL DEFAULT {{.false}};
 
--- Why an operator has disabled a channel; empty where it is enabled, or nobody said why.
+-- Why an operator disabled the channel. It is empty for an enabled channel, and if the operator
+-- gave no reason.
 ALTER TABLE channels ADD COLUMN disabled_reason text NOT NULL DEFAULT '';
 
--- Operators have names and roles. operator_hash: of the operator's key, or of the settings of
--- OpenID Connect; operator and role are set only after a sign-in by OpenID Connect. The table is
--- made anew, as SQLite changes no constraint: sessions last hours, and people sign in again.
+-- Operators have names and roles. operator_hash is the hash of the operator's key or of the
+-- settings of OpenID Connect. operator and role are set by a sign-in with OpenID Connect only.
+-- The table is created again, since SQLite cannot change a constraint. Everybody signs in again.
 DROP TABLE sessions;
 CREATE TABLE sessions (
     token_hash    {{.bytes}}  PRIMARY KEY NOT NULL,

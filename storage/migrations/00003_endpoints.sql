@@ -1,6 +1,6 @@
 -- +goose Up
--- Addresses of accounts that receive events. below_balance is whether the account had less
--- than balance_low available when that was last looked at; turn_at is when deliveries were last
+-- Endpoints: addresses of an account that receive events. below_balance says whether the account
+-- had less than balance_low available at the last check. turn_at is when deliveries were last
 -- claimed.
 CREATE TABLE endpoints (
     id              text        PRIMARY KEY,
@@ -20,10 +20,10 @@ CREATE TABLE endpoints (
 ) {{.strict}};
 CREATE INDEX endpoints_of_account ON endpoints (account_id, id);
 
--- Events on their way to endpoints: one row for each event and endpoint, with its last attempt.
--- next_at is when the next attempt is due. A sender that claims the row moves it to the end of the
--- claim. There is no foreign key: a task that ends beside the removal of an endpoint may leave a
--- row, which nobody claims and retention removes.
+-- Deliveries: one row for each event and endpoint, with the last attempt. next_at is when the
+-- next attempt is due. A sender that claims the row sets next_at to the end of its claim. There is
+-- no foreign key: a task that ends while the endpoint is being removed may leave a row. No sender
+-- claims such a row, and retention removes it.
 CREATE TABLE endpoint_deliveries (
     event_id    text        NOT NULL,
     endpoint_id text        NOT NULL,
@@ -48,8 +48,8 @@ CREATE INDEX endpoint_deliveries_list ON endpoint_deliveries (endpoint_id, creat
 CREATE INDEX endpoint_deliveries_failed ON endpoint_deliveries (endpoint_id, created_at, event_id) WHERE state = 'failed';
 CREATE INDEX endpoint_deliveries_due_at ON endpoint_deliveries (endpoint_id, next_at) WHERE state = 'pending';
 
--- How much of its quota and caps a key had used when that was last told: 0, 80 or 100 percent of
--- what bound names. began is when the period of a cap began, in Unix seconds; 0 for the quota.
+-- The last reported use of a key's quota and caps: 0, 80 or 100 percent of the limit that bound
+-- names. began is the start of the cap's period in Unix seconds, and 0 for the quota.
 CREATE TABLE key_marks (
     key_id  text        NOT NULL REFERENCES keys (id),
     bound   text        NOT NULL CHECK (bound IN ('quota', 'day', 'week', 'month')),
@@ -58,7 +58,7 @@ CREATE TABLE key_marks (
     PRIMARY KEY (key_id, bound)
 ) {{.strict}};
 
--- Each endpoint has secrets of its own. Those of the account have no endpoint.
+-- Each endpoint has its own secrets. A secret with an empty endpoint_id belongs to the account.
 ALTER TABLE webhook_secrets ADD COLUMN endpoint_id text NOT NULL DEFAULT '';
 DROP INDEX webhook_secrets_current;
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id, endpoint_id) WHERE expires_at IS NULL;

@@ -1,8 +1,8 @@
 -- +goose NO TRANSACTION
 -- +goose Up
--- Indexes of large tables, which others write to while these are built. One that was broken off is
--- built anew. audit: for the filters of its list; attempts: for the search by a vendor's id of a
--- job; tasks: for the list of a key's tasks.
+-- Indexes of large tables, built while other processes write to them. A build that was interrupted
+-- leaves an invalid index, so each is dropped first. The indexes serve the filters of the audit
+-- list, the search by a vendor's job id, and the list of a key's tasks.
 DROP INDEX IF EXISTS audit_object;
 CREATE INDEX {{.concurrently}} audit_object ON audit (object, id);
 DROP INDEX IF EXISTS audit_action;

@@ -1,6 +1,6 @@
 -- +goose Up
--- The vendor's names of models that the vendor says it has no more, each with the time until
--- which no job goes to its route: a JSON object, or empty.
+-- Models that the vendor has withdrawn: a JSON object from the vendor's name of each model to the
+-- time until which its route gets no jobs. It is empty if there are none.
 ALTER TABLE channels ADD COLUMN retired text NOT NULL DEFAULT '';
 
 -- +goose Down

@@ -1,5 +1,6 @@
 -- +goose Up
--- mac: of an operator's session, made with an encryption key. A row without one makes no operator.
+-- mac authenticates an operator's session with an encryption key. A row without it grants no
+-- operator access.
 ALTER TABLE sessions ADD COLUMN mac {{.bytes}};
 
 -- +goose Down
