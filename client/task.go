@@ -140,7 +140,7 @@ func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err erro
 		taskID, err = parseAck(text)
 	}
 	if refused, ok := errors.AsType[*Error](err); err != nil && (!ok || refused.Temporary()) {
-		err = fmt.Errorf("%w; whether the task was made is not known, and its idempotency key %s tells",
+		err = fmt.Errorf("%w; whether the task was made is unknown: repeat the request with the idempotency key %s",
 			err, r.IdempotencyKey)
 	}
 	return taskID, err
@@ -277,7 +277,7 @@ func (c *Client) Run(ctx context.Context, r Request, progress func(Task)) (Task,
 	}
 	t, err := c.Wait(ctx, id, progress)
 	if err != nil {
-		return Task{ID: id}, fmt.Errorf("task %s goes on: %w", id, err)
+		return Task{ID: id}, fmt.Errorf("task %s continues: %w", id, err)
 	}
 	if t.Status != "completed" {
 		return t, &TaskError{t}

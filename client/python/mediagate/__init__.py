@@ -1,11 +1,11 @@
-"""A client of a mediagate gateway. It makes a request once, waits for its task and saves the files.
+"""A client of a mediagate gateway. It submits a request exactly once, waits for its task and saves the files.
 
     gateway = Client("https://api.example.com", key)
     task = gateway.run("alpha-v3", {"prompt": "a paper boat"})
     paths = gateway.save(task, ".")
 
-A program that must not lose a request keeps an idempotency key with it, and submits it again
-after a crash: within 24 hours it is the same task.
+A program that must not lose a request stores an idempotency key with it. After a crash it submits
+the request again with the same key, and within 24 hours gets the same task.
 """
 
 from .aio import AsyncClient

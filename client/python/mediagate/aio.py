@@ -1,4 +1,4 @@
-"""The client for asyncio. There is one implementation: each call is one of Client's, in a thread of its own."""
+"""The client for asyncio. It has no logic of its own: each call runs a method of Client in a thread."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .types import Model, Quote, Task
 
 T = TypeVar("T")
 
-#: How long a cancelled call may take to end, in seconds. Only the lookup of a host's name takes longer.
+#: How long a cancelled call may take to end, in seconds. Only a DNS lookup takes longer.
 _GRACE = 1
 
 
 class AsyncClient:
-    """The methods of Client as coroutines, which raise the same.
+    """The methods of Client as coroutines. They raise the same errors.
 
-    A call that is cancelled ends at once: its connection is shut down. The task goes on, and the
-    CancelledError names it. progress runs in the event loop, and may be a coroutine function.
+    Cancelling a call shuts its connection down and ends the call at once. The task continues, and
+    the CancelledError names it. progress runs in the event loop and may be a coroutine function.
     """
 
     def __init__(
         self, url: str, key: str, *, strict: bool | None = None, context: ssl.SSLContext | None = None
     ) -> None:
-        """Take what Client takes."""
+        """Take the arguments of Client."""
         self._client = Client(url, key, strict=strict, context=context)
 
     async def models(self, category: str = "") -> list[Model]:
@@ -45,13 +45,13 @@ class AsyncClient:
         return await self._thread(lambda client: client.schema(model))
 
     async def quote(self, model: str, fields: Fields, *, endpoint: str | None = None) -> Quote:
-        """Ask what a request costs at most. It makes and charges nothing."""
+        """Return the most that a request can cost. It makes and charges nothing."""
         return await self._thread(lambda client: client.quote(model, fields, endpoint=endpoint))
 
     async def submit(
         self, model: str, fields: Fields, *, endpoint: str | None = None, idempotency_key: str | None = None
     ) -> str:
-        """Have a task made, once, however often the answer is lost, and return its id."""
+        """Submit a request and return the id of its task. It makes one task even if answers are lost."""
         return await self._thread(
             lambda client: client.submit(model, fields, endpoint=endpoint, idempotency_key=idempotency_key)
         )
@@ -61,7 +61,7 @@ class AsyncClient:
         return await self._thread(lambda client: client.task(task_id))
 
     async def wait(self, task_id: str, *, progress: Progress | None = None) -> Task:
-        """Wait for the end of a task, and return it as it is then, whether it succeeded or not."""
+        """Wait until the task has ended and return it, whether it succeeded or not."""
         heard = _in_loop(progress)
         return await self._thread(lambda client: client.wait(task_id, progress=heard))
 
@@ -74,7 +74,7 @@ class AsyncClient:
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> Task:
-        """Submit a request and wait for the end of its task. One that does not complete is a TaskError."""
+        """Submit a request and wait for the end of its task. Raise TaskError if it does not complete."""
         heard = _in_loop(progress)
         return await self._thread(
             lambda client: client.run(
@@ -83,11 +83,11 @@ class AsyncClient:
         )
 
     async def cancel(self, task_id: str) -> Task:
-        """Ask for the end of a task. For one that has ended it is a GatewayError with the status 409."""
+        """Request the cancel of a task. Raise GatewayError with status 409 if the task has ended."""
         return await self._thread(lambda client: client.cancel(task_id))
 
     async def upload(self, kind: str, file: str | os.PathLike[str] | IO[bytes], name: str | None = None) -> str:
-        """Store a file for 72 hours, and return the address that requests may name."""
+        """Store a file for 72 hours and return its address, which requests can use."""
         return await self._thread(lambda client: client.upload(kind, file, name))
 
     async def save(self, task: Task, folder: str | os.PathLike[str] = ".") -> list[Path]:
@@ -97,13 +97,13 @@ class AsyncClient:
     async def call(
         self, method: str, path: str, body: Fields | None = None, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """Make a call that may be repeated, and return its answer, or None if it is empty."""
+        """Make a call and return its answer, or None if it is empty. Repeat it if the answer is lost."""
         return await self._thread(lambda client: client.call(method, path, body, headers))
 
     async def _thread(self, call: Callable[[Client], T]) -> T:
-        """Make a call in a thread, which ends with the call or when the caller is cancelled.
+        """Run a call in a thread of its own. Cancelling the caller ends the call and the thread.
 
-        The threads of asyncio.to_thread are few, and waits take minutes.
+        asyncio.to_thread has only a few threads, and a wait may occupy one for minutes.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
@@ -119,7 +119,7 @@ class AsyncClient:
                 settle(done.set_result, result)
 
         def settle(report: Callable[[Any], None], outcome: object) -> None:
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(lambda: None if done.done() else report(outcome))
 
         threading.Thread(target=work, name="mediagate", daemon=True).start()
@@ -136,7 +136,7 @@ class AsyncClient:
 
 
 def _in_loop(progress: Progress | None) -> Progress | None:
-    """The function that calls progress in the loop, from the thread of a call, and passes on what it raises."""
+    """Return a function that runs progress in the loop, from another thread, and raises its errors there."""
     if progress is None:
         return None
     loop, call = asyncio.get_running_loop(), progress

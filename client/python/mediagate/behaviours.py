@@ -1,25 +1,25 @@
-"""How the client repeats, waits and bounds its calls: client/behaviours.json, which all clients share.
+"""Retries, pauses and time limits of the calls. All clients share them: see client/behaviours.json.
 
 Times are in seconds, sizes in bytes.
 """
 
-#: How often a call is made whose answer is lost, or that is to come back later.
+#: How often a call is tried if its answer is lost or the gateway asks to come back later.
 TRIES = 6
-#: The pause after the first try; each further one is twice as long.
+#: The pause after the first try. Each further pause is twice as long.
 FIRST_PAUSE = 0.5
-#: The most that is waited because the gateway asks for it.
+#: The longest pause, even if the gateway asks for a longer one.
 LONGEST_PAUSE = 60
-#: How long nothing may come: until an answer begins, and between two pieces of its body.
+#: The longest silence: until an answer begins, and between two pieces of its body.
 LONGEST_SILENCE = 30
-#: The most that the gateway holds back an answer: while it waits for a task, or until a speech has begun.
+#: The longest time that the gateway holds back an answer: until a task ends, or until a speech begins.
 LONGEST_HELD = 60
-#: The pace of bodies, in bytes a second. The gateway takes none that comes more slowly.
+#: The slowest pace of a request body that the gateway accepts, in bytes a second.
 LEAST_PACE = 16384
-#: How long one look at a task waits for its end: progress is reported that often.
+#: How long one poll of a task waits for its end. Progress is reported that often.
 POLL = 5
-#: The least time between two looks at a task.
+#: The shortest time between two polls of a task.
 LOOK_PAUSE = 1
-#: How long a wait goes on while the gateway is away.
+#: How long a wait keeps trying while the gateway is away.
 PATIENCE = 600
-#: Endpoints whose submit makes a task. There are no escapes: a proxy may read %2e%2e as the path above.
+#: The paths of submits that make a task. Escapes are refused, since a proxy may read %2e%2e as the parent folder.
 SUBMIT_PATH = "^/v1/(videos|images|music|artgen)/generations(/[A-Za-z0-9_-]+)*$"

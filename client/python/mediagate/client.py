@@ -1,4 +1,4 @@
-"""The client: what it asks for, and how it repeats, waits and saves."""
+"""The client: its calls, and how it repeats, waits and saves."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ T = TypeVar("T")
 Fields = Mapping[str, Any]
 Progress = Callable[[Task], object]
 
-#: The most that is read of an answer, in bytes. A file has no bound.
+#: The largest answer that the client reads, in bytes. Files have no limit.
 _LARGEST_ANSWER = 16 << 20
-#: How much of a file is in memory at a time, in bytes.
+#: How much of a file the client holds in memory, in bytes.
 _BLOCK = 256 << 10
 
-#: The extension that a file is saved with, by its media type.
+#: The extension of a saved file, by media type.
 _EXTENSIONS = {
     "audio/aac": ".aac",
     "audio/flac": ".flac",
@@ -61,7 +61,7 @@ _EXTENSIONS = {
 
 @dataclass
 class _Request:
-    """A call, and what bounds it."""
+    """A call with its time limits."""
 
     method: str
     path: str
@@ -71,7 +71,7 @@ class _Request:
     size: int = 0
     #: How long the gateway may hold back the answer, in seconds.
     held: float = 0
-    #: Whether the whole answer has to come within the bound, and not its beginning alone.
+    #: Whether the bound is for the whole answer, and not only for its beginning.
     whole: bool = False
 
     @property
@@ -82,8 +82,9 @@ class _Request:
 class Client:
     """A client of one gateway with one key. Any number of threads may use it.
 
-    A call whose answer is lost raises an OSError once it is not repeated any more, and a refusal a
-    GatewayError. Ctrl-C ends a wait at once; the KeyboardInterrupt then names the task, which goes on.
+    A call raises GatewayError if the gateway refuses it, and OSError if its answer is lost and all
+    repeats are used up. Ctrl-C ends a wait at once. The task continues, and the KeyboardInterrupt
+    names it.
     """
 
     def __init__(
@@ -91,8 +92,9 @@ class Client:
     ) -> None:
         """Take the gateway's address, such as https://api.example.com, and a key.
 
-        strict says whether a field is refused that the model does not take; without it, the key's
-        setting decides. context has the authorities for https; without it, they are the system's.
+        strict says whether the gateway refuses a field that the model does not have. By default the
+        key's setting decides. context has the certificate authorities for https, by default the
+        system's.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -115,7 +117,7 @@ class Client:
     def schema(self, model: str) -> dict[str, Any]:
         """Fetch a model's contract: where its requests go, what they may hold and what they cost.
 
-        Music and speech have none: a GatewayError with the status 404.
+        Music and speech have no contract. Asking for one raises GatewayError with status 404.
         """
         text = self._repeat(_Request("GET", f"/v1/model-schema?model={escape(model, safe='')}"), bytes)
         try:
@@ -127,8 +129,8 @@ class Client:
         raise AnswerError(f"the answer is no contract of {model}: {_excerpt(text)}")
 
     def quote(self, model: str, fields: Fields, *, endpoint: str | None = None) -> Quote:
-        """Ask what a request costs at most. It makes and charges nothing."""
-        _encode(fields)  # a mistake is an error before the first call
+        """Return the most that a request can cost. It makes and charges nothing."""
+        _encode(fields)  # report a mistake before the first call
         endpoint = endpoint or str(self.schema(model)["endpoint"])
         body = _encode({**fields, "model": model, "endpoint": endpoint})
         text = self._repeat(_json("POST", "/v1/quote", body), bytes)
@@ -141,11 +143,12 @@ class Client:
     def submit(
         self, model: str, fields: Fields, *, endpoint: str | None = None, idempotency_key: str | None = None
     ) -> str:
-        """Have a task made, once, however often the answer is lost, and return its id.
+        """Submit a request and return the id of its task. It makes one task even if answers are lost.
 
-        fields are those of the model's schema. endpoint is the path of the submit; without it, the
-        model's contract names it. Music has no contract: /v1/music/generations, or one below it.
-        The same idempotency key makes the same request once, for 24 hours.
+        fields are the fields of the model's schema. endpoint is the path of the submit, by default
+        that of the model's contract. Music models have no contract: give /v1/music/generations or a
+        path below it. Within 24 hours, a repeated request with the same idempotency key returns the
+        first task.
         """
         body = _encode({**fields, "model": model})
         key = secrets.token_hex(16) if idempotency_key is None else _printable("idempotency_key", idempotency_key)
@@ -153,7 +156,7 @@ class Client:
         if not re.fullmatch(SUBMIT_PATH, endpoint):
             raise ValueError(f"{endpoint!r} is not the path of a submit of video, images, music or art")
         request = _json("POST", endpoint, body)
-        # Without respond-async, pictures in OpenAI's form would be the answer, without the task's id.
+        # Otherwise a request in OpenAI's form is answered with the pictures, without the task's id.
         request.headers.update({"Idempotency-Key": key, "Prefer": "respond-async"})
         try:
             return _acknowledged(self._repeat(request, bytes))
@@ -169,10 +172,10 @@ class Client:
         return self._look(task_id, 0, whole=False)
 
     def wait(self, task_id: str, *, progress: Progress | None = None) -> Task:
-        """Wait for the end of a task, and return it as it is then, whether it succeeded or not.
+        """Wait until the task has ended and return it, whether it succeeded or not.
 
-        progress is called with the task after each look, before its end. A gateway that is away,
-        silent or answers with something else is waited for, ten minutes at most.
+        progress is called with the task after each poll until the task ends. If the gateway is
+        away, silent or answers with something else, wait keeps trying for ten minutes.
         """
         try:
             return self._wait(task_id, progress)
@@ -188,7 +191,7 @@ class Client:
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> Task:
-        """Submit a request and wait for the end of its task. One that does not complete is a TaskError."""
+        """Submit a request and wait for the end of its task. Raise TaskError if it does not complete."""
         key = secrets.token_hex(16) if idempotency_key is None else idempotency_key
         task_id = self.submit(model, fields, endpoint=endpoint, idempotency_key=key)
         try:
@@ -200,14 +203,14 @@ class Client:
         return task
 
     def cancel(self, task_id: str) -> Task:
-        """Ask for the end of a task. For one that has ended it is a GatewayError with the status 409."""
+        """Request the cancel of a task. Raise GatewayError with status 409 if the task has ended."""
         return _task_of(self._once(_Request("POST", f"{_task_path(task_id)}/cancel")), task_id)
 
     def upload(self, kind: str, file: str | os.PathLike[str] | IO[bytes], name: str | None = None) -> str:
-        """Store a file for 72 hours, and return the address that requests may name.
+        """Store a file for 72 hours and return its address, which requests can use.
 
-        kind is images, videos or audios. The file is a path, or is open in binary mode; it is not
-        read into memory.
+        kind is images, videos or audios. file is a path, or a file that is open in binary mode. It
+        is not read into memory.
         """
         if kind not in ("images", "videos", "audios"):
             raise ValueError(f"kind must be images, videos or audios, and is {kind!r}")
@@ -230,7 +233,8 @@ class Client:
     def save(self, task: Task, folder: str | os.PathLike[str] = ".") -> list[Path]:
         """Save the files of a completed task in the folder, and return their paths.
 
-        They are named TASK-N, with the extension of their kind. A file is there whole or not at all.
+        Their names are TASK-N with the extension of the media type. An incomplete file is never left
+        under such a name.
         """
         if isinstance(folder, bytes):
             raise TypeError("bytes are no path: pass a str or a Path")
@@ -247,9 +251,9 @@ class Client:
     def call(
         self, method: str, path: str, body: Fields | None = None, headers: Mapping[str, str] | None = None
     ) -> Any:
-        """Make a call that may be repeated, and return its answer, or None if it is empty.
+        """Make a call and return its answer, or None if it is empty.
 
-        It is repeated where the answer is lost and where the gateway is away. So one that makes
+        The call is repeated if the answer is lost or the gateway is away. So a call that creates
         something needs an Idempotency-Key.
         """
         if not path.startswith("/"):
@@ -282,7 +286,7 @@ class Client:
             seconds = POLL
 
     def _look(self, task_id: str, seconds: int, *, whole: bool) -> Task:
-        """Fetch the task at its end, or after so many seconds."""
+        """Fetch the task when it ends, or after so many seconds."""
         path = _task_path(task_id) + (f"?wait={seconds}" if seconds else "")
         return self._repeat(_Request("GET", path, held=seconds, whole=whole), lambda text: _task_of(text, task_id))
 
@@ -312,7 +316,7 @@ class Client:
         return str(answer["url"])
 
     def _download(self, url: str, what: str) -> Answer:
-        """Open a link. It needs no key, and its host must not see it."""
+        """Open a link. The request has no key: the link's host must not see it."""
         try:
             for _ in range(10):
                 answer = send(self._network, self._stop, "GET", url, {}, None, bound=LONGEST_SILENCE, whole=False)
@@ -443,7 +447,7 @@ def _store(answer: Answer, path: Path) -> None:
 
 
 def _parse(text: bytes) -> Any:
-    """What an answer says; any other text than JSON is an AnswerError."""
+    """Parse an answer. Raise AnswerError if it is not JSON."""
     try:
         return json.loads(text)
     except (RecursionError, ValueError):
@@ -455,7 +459,7 @@ def _excerpt(text: bytes) -> str:
 
 
 def _task_of(text: bytes, task_id: str) -> Task:
-    """The task that an answer is: a proxy may answer with a page, and a cache with the task of somebody else."""
+    """Read the task in an answer. A proxy may answer with a page instead, and a cache with another task."""
     try:
         task = read_task(json.loads(text)["data"])
     except (KeyError, RecursionError, TypeError, ValueError):
@@ -466,7 +470,7 @@ def _task_of(text: bytes, task_id: str) -> Task:
 
 
 def _acknowledged(text: bytes) -> str:
-    """The id that the answer to a submit names."""
+    """Read the task's id in the answer to a submit."""
     try:
         (acknowledgement,) = json.loads(text)["data"]
         task_id = acknowledgement["task_id"]
@@ -478,12 +482,12 @@ def _acknowledged(text: bytes) -> str:
 
 
 def _refusal(status: int, headers: Message, text: bytes) -> GatewayError:
-    """An error of any of the gateway's forms, or of a proxy before it."""
+    """Read an error in any of the gateway's forms, or of a proxy in front of it."""
     try:
         error = json.loads(text)["error"]
         error = error if isinstance(error, dict) else {}
     except (KeyError, RecursionError, TypeError, ValueError):
-        error = {}  # the status is all that is known
+        error = {}  # only the status is known
     message = error.get("message") or ""
     if not message and "Location" in headers:
         message = f"redirected to {headers['Location']}, which is not followed"
@@ -494,7 +498,7 @@ def _refusal(status: int, headers: Message, text: bytes) -> GatewayError:
         message,
         type=error.get("type"),
         param=error.get("param"),
-        reason=error.get("reason") or (code if isinstance(code, str) else None),  # music calls it code
+        reason=error.get("reason") or (code if isinstance(code, str) else None),  # music endpoints name it code
         request_id=error.get("request_id") or headers.get("X-Request-Id"),
         retry_after=int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else None,
         temporary=(status == 429 or status >= 500) and headers.get("X-Should-Retry") != "false",

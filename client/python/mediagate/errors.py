@@ -1,4 +1,4 @@
-"""What calls raise. Beside these, a call whose answer is lost raises an OSError, as the network does."""
+"""The errors that calls raise. A call whose answer is lost raises an OSError."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .types import Task
 
 
 class MediagateError(Exception):
-    """The base of the package's errors."""
+    """The base class of the package's errors."""
 
 
 class GatewayError(MediagateError):
-    """An answer that is an error."""
+    """An error that the gateway answered with."""
 
     def __init__(
         self,
@@ -28,15 +28,15 @@ class GatewayError(MediagateError):
     ) -> None:
         super().__init__(message)
         self.status = status
-        #: It names the field and the rule of a request that was refused.
+        #: For a refused request it names the field and the rule.
         self.message = message or _phrase(status)
         self.type = type
-        #: The field that was refused, where there is one.
+        #: The refused field, if the error is about a field.
         self.param = param
-        #: A word that stays the same, such as out_of_range.
+        #: A stable word for programs, such as out_of_range.
         self.reason = reason
         self.request_id = request_id
-        #: In seconds, where the gateway named it.
+        #: In seconds, if the gateway sent it.
         self.retry_after = retry_after
         #: Whether the same call may succeed later.
         self.temporary = temporary
@@ -60,7 +60,7 @@ def _phrase(status: int) -> str:
 
 
 class AnswerError(MediagateError):
-    """An answer of success that is not what was asked for, such as the page of a proxy."""
+    """A successful answer with the wrong content, such as the page of a proxy."""
 
 
 class TaskError(MediagateError):
@@ -77,14 +77,17 @@ class TaskError(MediagateError):
 
 
 class UnknownError(MediagateError):
-    """A submit whose fate is not known, or a task that goes on while nobody waits for it any more."""
+    """The outcome of a request is unknown.
+
+    The answer to its submit was lost, or the wait for its task broke off.
+    """
 
     def __init__(self, cause: BaseException, idempotency_key: str, task_id: str | None = None) -> None:
         super().__init__(cause, idempotency_key, task_id)
         self.cause = cause
-        #: With it, the same request finds its task and makes no second one.
+        #: Repeating the request with this key returns its task and makes no second one.
         self.idempotency_key = idempotency_key
-        #: The task, if it is known that it was made: wait goes on with it.
+        #: The task, if the submit was acknowledged. Pass it to wait to continue.
         self.task_id = task_id
 
     def __str__(self) -> str:
@@ -92,11 +95,11 @@ class UnknownError(MediagateError):
 
 
 class WebhookError(MediagateError):
-    """A webhook that the secret did not sign, that is not of the last five minutes, or that tells nothing."""
+    """A webhook with a wrong signature, older than five minutes, or without an event."""
 
 
 def goes_on(idempotency_key: str, task_id: str | None = None) -> str:
-    """Say what became of a request that nobody waits for any more."""
+    """Describe a request whose call ended early."""
     if task_id:
-        return f"task {task_id} goes on"
-    return f"whether the task was made is not known, and its idempotency key {idempotency_key} tells"
+        return f"task {task_id} continues"
+    return f"whether the task was made is unknown: repeat the request with the idempotency key {idempotency_key}"

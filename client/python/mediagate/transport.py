@@ -1,7 +1,7 @@
-"""One call over a connection of its own. Its answer has to begin, and to go on, in time.
+"""One call over its own connection, with time limits for the answer.
 
-http.client speaks HTTP; Bounded stands between it and the socket and gives each send and each
-receive the time that is left of the call.
+http.client speaks HTTP. Bounded stands between it and the socket, and gives each send and receive
+the time that is left of the call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Stopped(Exception):
 
 
 class Stop:
-    """Stops calls from another thread: it ends their pauses and shuts their connections down."""
+    """Stops calls from another thread. It ends their pauses and shuts their connections down."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -39,7 +39,7 @@ class Stop:
             self._event.set()
             for sock in self._sockets:
                 with suppress(OSError):
-                    # That of a TLS socket drops its state under the thread that reads.
+                    # The shutdown of a TLS socket would drop the state that the reading thread uses.
                     socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def check(self) -> None:
@@ -61,7 +61,7 @@ class Stop:
 
 
 class Network:
-    """The clock and the connections of a client. Tests bring their own."""
+    """The clock and the connections of a client. Tests replace both."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self._context = context
@@ -87,7 +87,7 @@ class Network:
 
 
 class Bounded:
-    """What http.client needs of a socket, within the time that is left of a call."""
+    """A socket for http.client whose operations end with the time of the call."""
 
     def __init__(self, network: Network, stop: Stop, sock: socket.socket, end: float) -> None:
         self._network, self._stop, self._socket = network, stop, sock
@@ -110,7 +110,7 @@ class Bounded:
         return io.BufferedReader(_Pieces(self), 64 << 10)
 
     def close(self) -> None:
-        """Do nothing: http.client closes a connection before the answer has been read."""
+        """Do nothing, because http.client closes the connection before the answer is read."""
 
     def end(self) -> None:
         self._stop.remove(self._socket)
@@ -142,7 +142,7 @@ class _Pieces(io.RawIOBase):
 
 
 class Answer:
-    """An answer whose body is still to be read."""
+    """An answer. Its body has not been read yet."""
 
     def __init__(self, response: http.client.HTTPResponse, connection: Bounded) -> None:
         self._response, self._connection = response, connection
@@ -156,7 +156,7 @@ class Answer:
         self._connection.end()
 
     def read(self, size: int) -> bytes:
-        """Read a piece of at most so many bytes; an empty one is the end. A body that is cut off is an OSError."""
+        """Read at most size bytes, and none at the end. Raise OSError if the body is cut off."""
         try:
             piece = self._response.read(size)
         except http.client.HTTPException as error:
@@ -177,10 +177,10 @@ def send(
     bound: float,
     whole: bool,
 ) -> Answer:
-    """Make a call whose answer has to begin within the bound, or to be whole by then.
+    """Make a call. Its answer must begin within bound, or be complete by then if whole is set.
 
-    A call whose answer is lost raises an OSError, one to what is no address a ValueError, and one that
-    stop ends Stopped.
+    Raise OSError if the answer is lost, ValueError if url is not an HTTP address, and Stopped if
+    stop ends the call.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
@@ -193,7 +193,7 @@ def send(
     wire = http.client.HTTPConnection(host)
     wire.sock = cast(socket.socket, connection)
     try:
-        # A gateway that refuses a body may answer, and leave, before it has read it.
+        # A gateway that refuses a body may answer and close before it has read the body.
         with suppress(ConnectionError):
             wire.request(method, target, body, {**headers, "Host": host, "Connection": "close"})
         response = wire.getresponse()

@@ -1,4 +1,4 @@
-"""What the gateway answers, as Python values. Each has the whole answer as raw."""
+"""The gateway's answers as Python values. The field raw holds the whole answer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Source:
-    """An input of a task that is a file of another task."""
+    """An input that is a file of another task."""
 
     task_id: str
-    #: From 1.
+    #: The number of the file, from 1.
     file: int
     #: The field of the request, such as image_urls[0].
     field: str
@@ -36,20 +36,20 @@ class Source:
 class File:
     """A file that a task made."""
 
-    #: From 1, as in file_of.
+    #: The number of the file, from 1, as in file_of.
     n: int
-    #: A link that needs no key.
+    #: A link that works without a key.
     url: str
     media_type: str | None = None
-    #: In bytes, where it is known.
+    #: In bytes, if it is known.
     size: int | None = None
-    #: When the link ends.
+    #: When the link expires.
     expires_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task as it was when the gateway answered."""
+    """A task, as it was when the gateway answered."""
 
     id: str
     #: pending, processing, completed, failed or cancelled.
@@ -59,11 +59,11 @@ class Task:
     type: str = ""
     #: 0 to 100.
     progress: int = 0
-    #: What was charged, in the gateway's currency.
+    #: The amount charged, in the gateway's currency.
     cost: Decimal = Decimal(0)
     estimated_cost: Decimal = Decimal(0)
     reference: str | None = None
-    #: Unix seconds, as is completed, which is the time of any end.
+    #: Unix seconds, like completed. completed is the time of the end, whatever the status.
     created: int | None = None
     completed: int | None = None
     error: Failure | None = None
@@ -81,19 +81,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Event:
-    """What a webhook tells.
+    """The content of a webhook.
 
-    It is an event of the account, which an endpoint receives, or the end of a task, which its
+    It is an event that an endpoint of the account receives, or the end of a task that the task's
     callback receives.
     """
 
-    #: task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test; more may come.
+    #: task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test. More types may be added.
     type: str
-    #: Of a task, the task as it came.
+    #: The data of the event. For a task event it is the task as it came.
     data: Mapping[str, Any]
-    #: Of the types that begin with "task.".
+    #: The task, for types that begin with "task.".
     task: Task | None = None
-    #: When it happened, in the form of RFC 3339; a callback has none.
+    #: When the event happened (RFC 3339). A callback has no timestamp.
     timestamp: str | None = None
 
 
@@ -109,7 +109,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Quote:
-    """What a request costs at most."""
+    """The most that a request can cost."""
 
     #: In the currency, with at most six decimals.
     cost: Decimal
@@ -119,7 +119,7 @@ class Quote:
 
 
 def read_task(value: Any) -> Task:
-    """Read a task of the API or of a webhook. Any other value is a ValueError."""
+    """Read a task of the API or of a webhook. Raise ValueError for any other value."""
     if not isinstance(value, dict) or not value.get("id") or not value.get("status"):
         raise ValueError("this is no task")
     try:
@@ -144,7 +144,7 @@ def read_task(value: Any) -> Task:
 
 
 def amount(value: Any) -> Decimal:
-    """Read an amount. The shortest text of a float is the number that the gateway wrote."""
+    """Read an amount. The shortest text of a float is the number in the answer."""
     return Decimal(str(value or 0))
 
 
@@ -176,5 +176,5 @@ def _files(result: dict[str, Any]) -> list[File]:
 
 
 def is_id(value: Any) -> bool:
-    """Whether the value is an id as gateways give them, which file names and shells take as it is."""
+    """Whether the value has the form of a gateway's id, which is safe in file names and shells."""
     return isinstance(value, str) and re.fullmatch("[A-Za-z0-9_]+", value) is not None

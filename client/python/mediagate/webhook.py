@@ -1,4 +1,4 @@
-"""Webhooks, which are signed by the scheme of https://www.standardwebhooks.com."""
+"""Webhooks, signed as https://www.standardwebhooks.com defines it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from collections.abc import Iterable, Mapping
 from .errors import WebhookError
 from .types import Event, read_task
 
-#: How far the clocks of the gateway and of the receiver may be apart, in seconds.
+#: How far the clocks of gateway and receiver may differ, in seconds.
 _TOLERANCE = 300
 
 
 def verify_webhook(
     secret: str, headers: Mapping[str, str] | Iterable[tuple[str, str]], body: bytes | str
 ) -> Event:
-    """Read the event of a webhook, if its signature is one by the secret (whsec_…).
+    """Verify a webhook and return its event.
 
-    The secret is the account's for the callback of a task, and the endpoint's for what it receives.
-    The body is that of the request, byte for byte. The headers are a mapping or pairs, with names
-    in any case. A webhook that is not signed, or is older than five minutes, is a WebhookError.
+    The secret (whsec_…) is the account's for the callback of a task, and the endpoint's own for an
+    endpoint. The body must be the bytes of the request. The headers are a mapping or pairs, with
+    names in any case. Raise WebhookError if the signature is missing, wrong or older than five
+    minutes.
     """
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     values: dict[str, str] = {}
@@ -41,7 +42,7 @@ def verify_webhook(
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
     except ValueError:
         key = b""
-    if not key:  # anybody could sign with none
+    if not key:  # anybody could sign with an empty key
         raise ValueError("the secret is not whsec_ with Base64 behind it")
     signed = hmac.new(key, _raw(f"{message_id}.{timestamp}.") + text, hashlib.sha256).digest()
     expected = b"v1," + base64.b64encode(signed)
@@ -51,14 +52,14 @@ def verify_webhook(
 
 
 def _raw(text: str) -> bytes:
-    """The bytes of a text. Servers make half a character (a lone surrogate) of a byte of a header that is no UTF-8."""
+    """Encode a text. Servers decode a byte of a header that is not UTF-8 as a lone surrogate."""
     return text.encode(errors="surrogatepass")
 
 
 def _read_event(text: bytes) -> Event:
     try:
         read = json.loads(text)
-        if "data" not in read:  # a callback, which is the task alone
+        if "data" not in read:  # a callback: its body is the task itself
             read = {"type": f"task.{read['status']}", "data": read}
         kind, data, timestamp = read["type"], read["data"], read.get("timestamp")
         if not kind or not isinstance(kind, str) or not isinstance(data, dict):

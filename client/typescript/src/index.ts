@@ -1,7 +1,7 @@
 /**
- * A client of mediagate: it submits a request so that it is made once, waits for the end of
- * its task and fetches the files. For Node from 20 on and browsers; it needs fetch and
- * WebCrypto, and no other package.
+ * A client of a mediagate gateway. It submits a request exactly once, waits for the end of the
+ * task and fetches the files. It runs in browsers and on Node from 20 on, and needs only fetch
+ * and WebCrypto.
  */
 import type { components } from './document.js';
 import { firstPause, leastPace, longestHeld, longestPause, longestSilence, lookPause, patience, poll, submitPath, tries } from './behaviours.js';
@@ -18,67 +18,67 @@ export type Upload = Schemas['UploadResult'];
 interface Bounds {
   /** How long the gateway may hold back the answer. */
   held?: number;
-  /** Within this the whole answer has to come. */
+  /** The time within which the whole answer must arrive. */
   whole?: number;
 }
 
-/** The fields of a request beside its model, as the model's schema has them. */
+/** The fields of a request except the model, as in the model's schema. */
 export type Fields = Record<string, unknown>;
 
 export interface Options {
-  /** The gateway, such as https://api.example.com. */
+  /** The gateway's address, such as https://api.example.com. */
   url: string;
   key: string;
-  /** Another fetch than the platform's. */
+  /** Replaces the platform's fetch. */
   fetch?: typeof fetch;
-  /** Whether a field that a model does not take is refused. Without it, the key's setting decides. */
+  /** Whether the gateway refuses a field that the model does not have. By default the key's setting decides. */
   strict?: boolean;
 }
 
 export interface CallOptions {
-  /** Ends the call. A task that was made goes on. */
+  /** Ends the call. A task that was submitted continues. */
   signal?: AbortSignal;
 }
 
 export interface SubmitOptions extends CallOptions {
   /**
-   * The path of the submit; without it, the one that the model's contract names. Music has no
-   * contract: /v1/music/generations, or one below it.
+   * The path of the submit. By default it comes from the model's contract. Music models have no
+   * contract: give /v1/music/generations or a path below it.
    */
   endpoint?: string;
-  /** The same key for the same request makes it once, for 24 hours. Without it, one of its own. */
+  /** Within 24 hours, a repeated request with the same key returns the first task. By default each submit gets a new key. */
   idempotencyKey?: string;
 }
 
 export interface WaitOptions extends CallOptions {
-  /** Hears of the task after each look at it, before its end. */
+  /** Called with the task after each poll until the task ends. */
   onProgress?: (task: Task) => void;
 }
 
 /** A file that a task made. */
 export interface File {
-  /** From 1, as in fileOf. */
+  /** The number of the file, from 1, as in fileOf. */
   n: number;
-  /** A link that needs no key. */
+  /** A link that works without a key. */
   url: string;
   mediaType: string | undefined;
-  /** When the link ends. */
+  /** When the link expires. */
   expiresAt: Date;
 }
 
-/** An answer that is an error. */
+/** An error that the gateway answered with. */
 export class GatewayError extends Error {
   override name = 'GatewayError';
   constructor(
     message: string,
     readonly status: number,
     readonly type: string | undefined,
-    /** The field that was refused, where there is one. */
+    /** The refused field, if the error is about a field. */
     readonly param: string | undefined,
-    /** A word that stays the same, such as out_of_range. */
+    /** A stable word for programs, such as out_of_range. */
     readonly reason: string | undefined,
     readonly requestId: string | undefined,
-    /** In seconds, where the gateway named it. */
+    /** In seconds, if the gateway sent it. */
     readonly retryAfter: number | undefined,
     /** Whether the same call may succeed later. */
     readonly temporary: boolean,
@@ -95,17 +95,17 @@ export class TaskError extends Error {
   }
 }
 
-/** A submit whose fate is not known, or a task that goes on while nobody waits for it any more. */
+/** The outcome of a request is unknown: the answer to its submit was lost, or the wait for its task broke off. */
 export class UnknownError extends Error {
   override name = 'UnknownError';
   constructor(
     cause: unknown,
-    /** With it the same request finds its task, and makes no second one. */
+    /** Repeating the request with this key returns its task and makes no second one. */
     readonly idempotencyKey: string,
-    /** The task, where it is known that it was made: wait goes on with it. */
+    /** The task, if the submit was acknowledged. Pass it to wait to continue. */
     readonly taskId?: string,
   ) {
-    const what = taskId ? `task ${taskId} goes on` : `whether the task was made is not known, and its idempotency key ${idempotencyKey} tells`;
+    const what = taskId ? `task ${taskId} continues` : `whether the task was made is unknown: repeat the request with the idempotency key ${idempotencyKey}`;
     super(`${what}: ${cause instanceof Error ? cause.message : cause}`, { cause });
   }
 }
@@ -116,38 +116,38 @@ export class Mediagate {
 
   constructor(options: Options) {
     this.#options = options;
-    this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis); // browsers' fetch is a method of the page
+    this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis); // in browsers fetch is a method of the window
   }
 
-  /** The models that the key may use. */
+  /** Lists the models that the key may use. */
   async models(category?: 'video' | 'image' | 'audio', options: CallOptions = {}): Promise<Model[]> {
     const query = category ? `&category=${category}` : '';
     return parsed<{ data: Model[] }>(await this.#repeat('GET', `/v1/models?expand=category${query}`, options)).data;
   }
 
-  /** What a request to a video or image model may hold, where it goes and what it costs. */
+  /** Fetches the contract of a video, image or art model: the path of the submit, the fields and the prices. */
   async schema(model: string, options: CallOptions = {}): Promise<Contract> {
     const text = await this.#repeat('GET', `/v1/model-schema?model=${encodeURIComponent(model)}`, options);
     try {
       const contract = parsed<Partial<Contract> | undefined>(text);
       if (contract?.endpoint) return contract as Contract;
     } catch {
-      // it is no JSON
+      // not JSON
     }
     throw new Error(`the answer is no contract of ${model}: ${JSON.stringify(text.slice(0, 200))}`);
   }
 
-  /** What the request costs at most. Nothing is made or charged. */
+  /** Returns the most that the request can cost. It makes and charges nothing. */
   async quote(model: string, fields: Fields, options: SubmitOptions = {}): Promise<Quote> {
     const endpoint = await this.#endpoint(model, options);
     return parsed(await this.#repeat('POST', '/v1/quote', { ...options, body: JSON.stringify({ ...fields, model, endpoint }) }));
   }
 
-  /** Has a task made, once, however often the answer is lost, and returns its id. */
+  /** Submits a request and returns the id of its task. It makes one task even if answers are lost. */
   async submit(model: string, fields: Fields, options: SubmitOptions = {}): Promise<string> {
     const endpoint = await this.#endpoint(model, options);
     if (!new RegExp(submitPath).test(endpoint)) {
-      throw new Error(`${endpoint} is not the path of a submit of video, images, music or art`); // a speech is no task
+      throw new Error(`${endpoint} is not the path of a submit of video, images, music or art`); // a speech has no task
     }
     const idempotencyKey = options.idempotencyKey ?? randomKey();
     try {
@@ -156,7 +156,7 @@ export class Mediagate {
         body: JSON.stringify({ ...fields, model }),
         headers: {
           'Idempotency-Key': idempotencyKey,
-          Prefer: 'respond-async', // pictures in OpenAI's form would be the answer themselves, without the task's id
+          Prefer: 'respond-async', // otherwise a request in OpenAI's form is answered with the pictures, without the task's id
         },
       }));
     } catch (error) {
@@ -164,14 +164,14 @@ export class Mediagate {
     }
   }
 
-  /** The task as it is now. */
+  /** Fetches the task as it is now. */
   task(id: string, options: CallOptions = {}): Promise<Task> {
     return this.#repeat('GET', taskPath(id), options, {}, (text) => taskOf(text, id));
   }
 
   /**
-   * Waits for the end of a task and returns it as it is then, whether it succeeded or not. A gateway
-   * that is away, silent or answers with something else is waited for, ten minutes at most.
+   * Waits until the task has ended and returns it, whether it succeeded or not. If the gateway is
+   * away, silent or answers with something else, wait keeps trying for ten minutes.
    */
   async wait(id: string, options: WaitOptions = {}): Promise<Task> {
     let heard = Date.now();
@@ -191,15 +191,15 @@ export class Mediagate {
     }
   }
 
-  /** The task at its end, or after so many seconds. */
+  /** Fetches the task when it ends, or after so many seconds. */
   #look(id: string, seconds: number, options: CallOptions): Promise<Task> {
     const path = taskPath(id) + (seconds > 0 ? `?wait=${seconds}` : '');
     return this.#repeat('GET', path, options, { whole: seconds + longestSilence }, (text) => taskOf(text, id));
   }
 
   /**
-   * Submits a request and waits for the end of its task. One that does not complete is a TaskError,
-   * and one whose end is not known an UnknownError.
+   * Submits a request and waits for the end of its task. It throws a TaskError if the task does not
+   * complete, and an UnknownError if the outcome is unknown.
    */
   async run(model: string, fields: Fields, options: SubmitOptions & WaitOptions = {}): Promise<Task> {
     const idempotencyKey = options.idempotencyKey ?? randomKey();
@@ -211,19 +211,19 @@ export class Mediagate {
     return task;
   }
 
-  /** Asks for the end of a task. One that has ended is a GatewayError with the status 409. */
+  /** Requests the cancel of a task. It throws a GatewayError with status 409 if the task has ended. */
   async cancel(id: string, options: CallOptions = {}): Promise<Task> {
     return taskOf(await this.#once('POST', `${taskPath(id)}/cancel`, options), id);
   }
 
-  /** Stores a file for 72 hours, at an address that requests may name. */
+  /** Stores a file for 72 hours and returns its address, which requests can use. */
   async upload(kind: 'images' | 'videos' | 'audios', file: Blob, filename = 'upload', options: CallOptions = {}): Promise<Upload> {
     const body = new FormData();
     body.set('file', file, filename);
     return parsed(await this.#once('POST', `/v1/uploads/${kind}`, { ...options, body }, { held: file.size / leastPace }));
   }
 
-  /** The file itself, from its link. A server that is silent for 30 seconds ends it with an error. */
+  /** Downloads a file from its link. It throws if the server is silent for 30 seconds. */
   async download(file: File, options: CallOptions = {}): Promise<Response> {
     const response = await this.#send(file.url, { signal: options.signal ?? null });
     if (!response.ok) throw new Error(`file ${file.n}: the link answered ${response.status}`);
@@ -231,15 +231,15 @@ export class Mediagate {
   }
 
   /**
-   * Makes a call that may be repeated: it is, up to six times, where the answer is lost or the
-   * gateway asks to come back later. What makes something needs an Idempotency-Key for that.
-   * An answer is lost, too, if it does not begin within 90 seconds, or pauses for 30.
+   * Makes a call, and repeats it up to six times if the answer is lost or the gateway asks to come
+   * back later. So a call that creates something needs an Idempotency-Key. An answer also counts as
+   * lost if it does not begin within 90 seconds or pauses for 30.
    */
   async call<T>(method: string, path: string, init: RequestInit = {}): Promise<T> {
-    return parsed(await this.#repeat(method, path, init, { held: longestHeld })); // an answer that came is not asked for again, whatever it is
+    return parsed(await this.#repeat(method, path, init, { held: longestHeld })); // any complete answer ends the repeats
   }
 
-  /** Makes a call until read takes its answer, up to six times. */
+  /** Makes a call until read accepts its answer, up to six times. */
   async #repeat<T = string>(
     method: string,
     path: string,
@@ -274,7 +274,7 @@ export class Mediagate {
     return headers;
   }
 
-  /** Makes a call and returns the text of its answer. A redirect is not followed: it would take the key along. */
+  /** Makes a call and returns the text of its answer. It follows no redirect, which would send the key to another host. */
   async #once(method: string, path: string, { body, headers, signal }: RequestInit, bounds: Bounds = {}): Promise<string> {
     const sent = this.#headers(headers);
     if (typeof body === 'string') sent.set('Content-Type', 'application/json');
@@ -286,8 +286,8 @@ export class Mediagate {
   }
 
   /**
-   * Sends a request whose answer has to begin in time. Each piece of its body then has
-   * longestSilence from when the caller asks for it, or all of them what is left of the whole.
+   * Sends a request and bounds the time until its answer begins. Then each piece of the body must
+   * arrive within longestSilence after the caller asks for it, and all of them within whole.
    */
   async #send(url: string, init: RequestInit, { held = 0, whole }: Bounds = {}): Promise<Response> {
     const silence = new AbortController();
@@ -318,7 +318,7 @@ export class Mediagate {
   }
 }
 
-/** What an answer says; undefined for an empty one, such as that of a DELETE. */
+/** Parses an answer. An empty one, such as that of a DELETE, is undefined. */
 function parsed<T>(text: string): T {
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }
@@ -327,30 +327,30 @@ function taskPath(id: string): string {
   return `/v1/tasks/${encodeURIComponent(id)}`;
 }
 
-/** The task that an answer is: a proxy may answer with a page, and a cache with the task of somebody else. */
+/** Reads the task in an answer. A proxy may answer with a page instead, and a cache with another task. */
 function taskOf(text: string, id: string): Task {
   try {
     const task = parsed<{ data?: Partial<Task> | null } | undefined>(text)?.data;
     if (task?.id === id && typeof task.status === 'string' && task.status) return task as Task;
   } catch {
-    // it is no JSON
+    // not JSON
   }
   throw new Error(`the answer is not the task ${id}: ${JSON.stringify(text.slice(0, 200))}`);
 }
 
-/** The id that the answer to a submit names. */
+/** Reads the task's id in the answer to a submit. */
 function acknowledged(text: string): string {
   let id: unknown;
   try {
     id = parsed<Partial<Schemas['Acknowledgement']> | undefined>(text)?.data?.[0]?.task_id;
   } catch {
-    // it is no JSON
+    // not JSON
   }
   if (typeof id !== 'string' || !/^\w+$/.test(id)) throw new Error(`the answer names no task: ${JSON.stringify(text.slice(0, 200))}`);
   return id;
 }
 
-/** 128 random bits. Pages without TLS have no crypto.randomUUID. */
+/** Returns 128 random bits. crypto.randomUUID is missing on pages without TLS. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
@@ -359,13 +359,13 @@ function ended(task: Task): boolean {
   return ['completed', 'failed', 'cancelled'].includes(task.status);
 }
 
-/** An error of any of the gateway's forms, or of a proxy before it. */
+/** Reads an error in any of the gateway's forms, or of a proxy in front of it. */
 function refusal({ status, statusText, headers, type }: Response, text: string): GatewayError {
   let error: { message?: string; type?: string; param?: string | null; reason?: string; code?: string | number; request_id?: string } = {};
   try {
     error = JSON.parse(text).error ?? {};
   } catch {
-    // the status is all that is known
+    // not JSON: only the status is known
   }
   const seconds = Number(headers.get('Retry-After') ?? NaN);
   const to = headers.get('Location');
@@ -375,7 +375,7 @@ function refusal({ status, statusText, headers, type }: Response, text: string):
     status,
     error.type,
     error.param ?? undefined,
-    error.reason ?? (typeof error.code === 'string' ? error.code : undefined), // music calls it code
+    error.reason ?? (typeof error.code === 'string' ? error.code : undefined), // music endpoints name it code
     error.request_id ?? headers.get('X-Request-Id') ?? undefined,
     Number.isFinite(seconds) ? seconds : undefined,
     (status === 429 || status >= 500) && headers.get('X-Should-Retry') !== 'false',
@@ -398,15 +398,15 @@ async function sleep(seconds: number, signal: AbortSignal | undefined): Promise<
 }
 
 /**
- * The address of the n-th file of a task, from 1. A field of a request takes it where it takes the
- * URL of a file, also while that task still runs: the new task waits for it. So a whole chain can
- * be submitted at once.
+ * Returns the address of the n-th file of a task, from 1. A request can use it in place of a
+ * file's URL, even while that task still runs: the new task waits for the file. So a chain of tasks
+ * can be submitted at once.
  */
 export function fileOf(taskId: string, n = 1): string {
   return `${taskPath(taskId)}/files/${n}`;
 }
 
-/** The files of a completed task. */
+/** Lists the files of a completed task. */
 export function files(task: Task): File[] {
   const { images = [], videos = [], audios = [] } = task.result ?? {};
   return [...images, ...videos, ...audios]
@@ -414,43 +414,43 @@ export function files(task: Task): File[] {
     .map((file, i) => ({ n: i + 1, ...file }));
 }
 
-/** How far the clocks of gateway and receiver may be apart, in seconds. */
+/** How far the clocks of gateway and receiver may differ, in seconds. */
 const tolerance = 300;
 
 /**
- * The headers of a request, however a server gives them: Headers of any realm or package, a Map,
- * pairs, or an object such as those of Node. A value may be a list.
+ * The headers of a request in any form that servers use: Headers of any realm or package, a Map,
+ * pairs, or an object as in Node. A value may be a list.
  */
 export type WebhookHeaders =
   | Iterable<readonly [string, string | readonly string[] | undefined]>
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The value of a header, whose name may be in any case; empty without one. Several signatures are a list of one header. */
+/** Returns the value of a header, with its name in any case; empty if it is missing. Repeated headers are joined. */
 function headerOf(headers: WebhookHeaders, name: string): string {
   const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
   return pairs.filter(([key]) => key.toLowerCase() === name).flatMap(([, value]) => value ?? []).join(' ');
 }
 
 /**
- * The content of a webhook: an event of the account, which an endpoint receives, or the end of a task,
- * which its callback receives.
+ * The content of a webhook: an event that an endpoint of the account receives, or the end of a task
+ * that the task's callback receives.
  */
 export interface WebhookEvent {
-  /** task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test; more may come. */
+  /** task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test. More types may be added. */
   type: string;
-  /** When it happened, in the form of RFC 3339; a callback has none. */
+  /** When the event happened (RFC 3339). A callback has no timestamp. */
   timestamp?: string;
-  /** The task of the types that begin with task. */
+  /** The task, for types that begin with "task.". */
   task?: Task;
-  /** Of a task, the task. */
+  /** The data of the event. For a task event it is the task as it came. */
   data: Record<string, unknown>;
 }
 
 /**
- * Reads the event of a webhook if it is signed with the secret and at most five minutes old
- * (https://www.standardwebhooks.com); otherwise it throws. The secret (whsec_…) is the account's for a
- * callback, and the endpoint's for what it receives. The body is that of the request as it came, not
- * parsed and written anew.
+ * Verifies a webhook (https://www.standardwebhooks.com) and returns its event. It throws if the
+ * signature is not by the secret, or is older than five minutes. The secret (whsec_…) is the
+ * account's for a callback, and the endpoint's own for an endpoint. The body must be the bytes of
+ * the request, not JSON that was parsed and written again.
  */
 export async function verifyWebhook(secret: string, headers: WebhookHeaders, body: string | Uint8Array): Promise<WebhookEvent> {
   const id = headerOf(headers, 'webhook-id');
@@ -471,9 +471,9 @@ export async function verifyWebhook(secret: string, headers: WebhookHeaders, bod
 function secretBytes(secret: string): Uint8Array<ArrayBuffer> {
   try {
     const key = bytes(secret.replace(/^whsec_/, ''));
-    if (key.length > 0) return key; // anybody could sign with none
+    if (key.length > 0) return key; // anybody could sign with an empty key
   } catch {
-    // it is no Base64
+    // not Base64
   }
   throw new Error('the secret is not whsec_ with Base64 behind it');
 }
@@ -483,10 +483,10 @@ function readEvent(text: string): WebhookEvent {
   try {
     read = JSON.parse(text);
   } catch {
-    // it is no JSON
+    // not JSON
   }
   if (isObject(read)) {
-    // A callback is the task alone.
+    // The body of a callback is the task itself.
     const { type, timestamp, data } = 'data' in read ? read : { type: `task.${read['status']}`, data: read };
     if (typeof type === 'string' && type && isObject(data)) {
       const event: WebhookEvent = { type, data, ...(typeof timestamp === 'string' && { timestamp }) };

@@ -121,13 +121,13 @@ func (c *command) parse(args []string) error {
 	case c.format != "text" && c.format != "json":
 		return errUsage{"-o is text or json"}
 	case c.resume != "" && (c.model != "" || asked > 0):
-		return errUsage{"-resume goes on with a request that was made: it takes no other"}
+		return errUsage{"-resume continues a task: it takes no request"}
 	case c.resume == "" && c.model == "":
 		return errUsage{"name a model"}
 	case c.key != "" && slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(c.media))...), isFile):
-		return errUsage{"-key finds the same request again, and a file has another address at each upload: upload it once, and name its address"}
+		return errUsage{"-key takes no files, since each upload has another address: upload it once and name its address"}
 	case strings.HasPrefix(c.endpoint, "/v1/audio/"):
-		return errUsage{"a speech is no task: POST /v1/audio/speech answers with the sound itself"}
+		return errUsage{"a speech has no task: POST /v1/audio/speech answers with the sound itself"}
 	}
 	if info, err := os.Stat(c.out); err != nil || !info.IsDir() {
 		return errUsage{fmt.Sprintf("-out must be a folder, and %s is none", c.out)}
@@ -225,7 +225,7 @@ func (c *command) run(ctx context.Context) error {
 		if id, err = c.gateway.Submit(ctx, request); err != nil {
 			if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Temporary() {
 				c.say(
-					"whether the task was made is not known: the same command tells, and makes no second one, with %s\n",
+					"whether the task was made is unknown: to find it, and make no second one, run the same command with %s\n",
 					c.same(request.IdempotencyKey),
 				)
 			}
@@ -245,7 +245,7 @@ func (c *command) run(ctx context.Context) error {
 		if c.data != "" {
 			again += " -data " + quoted(c.data)
 		}
-		c.say("the task is not lost, this goes on with it: %s\n", again)
+		c.say("the task is not lost; to continue: %s\n", again)
 		return err
 	}
 	if err := c.print(t, paths); err != nil {

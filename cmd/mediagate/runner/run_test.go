@@ -181,7 +181,7 @@ func TestExitCodes(t *testing.T) {
 		"nowhere for pictures": {[]string{"film", "-image", "https://a/1", "-image", "https://a/2", "-image", "https://a/3"}, "completed", 0, "", false, 2, "", "where 3 images go", 0},
 		"no contract":          {[]string{"song", "-p", "la"}, "completed", 0, "", false, 2, "", "-endpoint /v1/music/generations", 0},
 		"a key for a file":     {[]string{"film", "-image", "cat.png", "-key", "k"}, "completed", 0, "", false, 2, "", "upload it once", 0},
-		"a speech":             {[]string{"eta", "-endpoint", "/v1/audio/speech", "-set", "input=Ahoy"}, "completed", 0, "", false, 2, "", "a speech is no task", 0},
+		"a speech":             {[]string{"eta", "-endpoint", "/v1/audio/speech", "-set", "input=Ahoy"}, "completed", 0, "", false, 2, "", "a speech has no task", 0},
 		"refused":              {[]string{"film", "-p", "a"}, "completed", 400, "", false, 2, "", `prompt is bad \x1b[2J (400 of prompt, request req_1)`, 1},
 		"failed":               {[]string{"film", "-p", "a"}, "failed", 0, "", false, 1, "", "no luck (generation_failed)", 1},
 		"failed, as JSON":      {[]string{"film", "-p", "a", "-o", "json"}, "failed", 0, "", false, 1, `"files":[]}`, "no luck", 1},
