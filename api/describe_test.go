@@ -3,8 +3,6 @@ package api
 import (
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -126,78 +124,4 @@ func TestListsAreDescribed(t *testing.T) {
 	list("Task", "status", words(mediagate.Statuses()))
 	list("Task", "type", words(mediagate.TaskTypes()))
 	list("Webhook", "state", words(mediagate.WebhookStates()))
-}
-
-// TestModelsHaveExamples checks that every built-in model has an example request.
-func TestModelsHaveExamples(t *testing.T) {
-	t.Parallel()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range models.Models() {
-		for _, o := range m.Operations() {
-			if exampleBody(o) == nil {
-				t.Errorf("%s at %s has none", m.ID, o.Endpoint)
-			}
-		}
-	}
-}
-
-// TestExampleBody checks that an example has the required fields of a model, and that there is
-// none if they make no valid request.
-func TestExampleBody(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ schema, want string }{
-		"prompt": {`
-        prompt: {title: P, description: P., type: string, examples: [a lighthouse, a boat]}
-      required: [prompt]`, `{"model":"toy","prompt":"a lighthouse"}`},
-		"a prompt that is not required": {`
-        prompt: {title: P, description: P., type: string, examples: [a lighthouse]}
-        size: {title: S, description: S., type: string, enum: [small, large]}
-      anyOf: [{required: [prompt]}, {required: [size]}]`, `{"model":"toy","prompt":"a lighthouse"}`},
-		"other values": {`
-        size: {title: S, description: S., type: string, enum: [small, large]}
-        loop: {title: L, description: L., type: boolean, default: true}
-        tags: {title: T, description: T., type: array, items: {type: string}, examples: [[a, b]]}
-      required: [size, loop, tags]`, `{"model":"toy","size":"small","loop":true,"tags":["a","b"]}`},
-		"a value that the schema does not give": {`
-        loop: {title: L, description: L., type: boolean}
-      required: [loop]`, ""},
-		"one of several besides": {`
-        prompt: {title: P, description: P., type: string, examples: [a lighthouse]}
-        size: {title: S, description: S., type: string, enum: [small, large]}
-      required: [prompt]
-      anyOf: [{required: [size]}]`, `{"model":"toy","prompt":"a lighthouse","size":"small"}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			file := `id: toy
-type: video
-description: A toy.
-operations:
-  - endpoint: /v1/videos/generations
-    schema:
-      properties:` + test.schema + `
-    price: {unit: song, rows: [{price: "1"}]}
-    routes: [{provider: p, upstream: u, operation: o}]
-    expected: 1s
-    timeout: 1m
-    on_unknown: park
-    max_bytes: 1MiB
-`
-			if err := os.WriteFile(filepath.Join(dir, "toy.yaml"), []byte(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			models, err := catalog.Load(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, _ := models.Model("toy")
-			if got := string(exampleBody(m.Operations()[0])); got != test.want {
-				t.Errorf("%s, want %s", got, test.want)
-			}
-		})
-	}
 }

@@ -2,10 +2,10 @@ package api
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api/guide"
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/docs"
 )
 
@@ -16,15 +16,18 @@ const (
 	docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-// library is the rendered guides. They depend on the program alone, so a process renders them
-// once.
+// library is the rendered guides: those of the program, and a page for each model of the catalog.
 type library struct {
 	guide *guide.Guide
 	pages map[string]*published // by path
 }
 
-var documents = sync.OnceValues(func() (*library, error) {
-	g, err := guide.New(docs.Pages)
+func newLibrary(c *catalog.Catalog) (*library, error) {
+	models, err := c.Pages()
+	if err != nil {
+		return nil, err
+	}
+	g, err := guide.New(docs.Pages, models)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +43,7 @@ var documents = sync.OnceValues(func() (*library, error) {
 	}
 	add(docsPath, page, index)
 	add(docsPath+"/style.css", "text/css; charset=utf-8", guide.Style)
-	operators, err := guide.New(docs.OperatorPages) // not listed among the guides
+	operators, err := guide.New(docs.OperatorPages, nil) // not listed among the guides
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +58,11 @@ var documents = sync.OnceValues(func() (*library, error) {
 		}
 	}
 	return l, nil
-})
+}
 
 // handleDocs serves a guide.
 func (s *Server) handleDocs(c *call) error {
-	l, err := documents()
+	l, err := c.models.documents()
 	if err != nil {
 		return err
 	}
@@ -83,12 +86,12 @@ func (s *Server) handleDocs(c *call) error {
 }
 
 // publishedReference renders the OpenAPI document as a page.
-func publishedReference(document func() (*published, error)) (*published, error) {
-	text, err := document()
+func (m *models) publishedReference() (*published, error) {
+	text, err := m.document()
 	if err != nil {
 		return nil, err
 	}
-	l, err := documents()
+	l, err := m.documents()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +106,7 @@ func publishedReference(document func() (*published, error)) (*published, error)
 
 // handleLLMs lists the guides for language models.
 func (s *Server) handleLLMs(c *call) error {
-	l, err := documents()
+	l, err := c.models.documents()
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,10 @@ type models struct {
 	bounds     map[string]int64              // in bytes, for the same bodies
 	list       []listedModel                 // sorted by id
 
-	document  func() (*published, error) // the OpenAPI document, made on first use
-	reference func() (*published, error) // its page, likewise
+	// These are rendered on first use: the OpenAPI document, the guides, and the document's page.
+	document  func() (*published, error)
+	documents func() (*library, error)
+	reference func() (*published, error)
 }
 
 // newModels prepares a catalog.
@@ -49,7 +51,8 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 	m.fieldMasks[quotePath].Fields["endpoint"] = &catalog.FieldMask{}
 	m.bounds[quotePath] = largestBody(c, "") + endpointRoom
 	m.document = sync.OnceValues(func() (*published, error) { return s.publishedDocument(c) })
-	m.reference = sync.OnceValues(func() (*published, error) { return publishedReference(m.document) })
+	m.documents = sync.OnceValues(func() (*library, error) { return newLibrary(c) })
+	m.reference = sync.OnceValues(m.publishedReference)
 	var err error
 	m.list, err = listModels(c)
 	return m, err

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed"
 	"encoding/json"
@@ -145,7 +144,7 @@ func (d *describer) submitted(path string) (name string, err error) {
 			continue
 		}
 		operations = append(operations, operation)
-		if value := exampleBody(operation); value != nil {
+		if value := operation.Example(); value != nil {
 			examples.Set(m.ID, object{"summary": "The least that " + m.ID + " takes.", "value": value})
 		}
 	}
@@ -188,75 +187,6 @@ func componentName(id string) string {
 			return '_'
 		}
 	}, id)
-}
-
-// exampleBody builds a minimal request from the operation's schema, or returns nil if the schema
-// does not say enough.
-func exampleBody(o *catalog.Operation) json.RawMessage {
-	var schema struct {
-		Properties map[string]exampleSchema `json:"properties"`
-		Required   []string                 `json:"required"`
-		AnyOf      []struct {
-			Required []string `json:"required"`
-		} `json:"anyOf"`
-	}
-	if err := json.Unmarshal(o.Schema(), &schema); err != nil {
-		return nil
-	}
-	names := schema.Required
-	if len(schema.AnyOf) > 0 { // one of these is required, too
-		names = append(names, schema.AnyOf[0].Required...)
-	}
-	names = append(names, "prompt") // a request without a prompt would need something else
-	var body openapi.Map[json.RawMessage]
-	for _, name := range names {
-		property, ok := schema.Properties[name]
-		if !ok {
-			continue
-		}
-		value := property.value()
-		if value == nil {
-			return nil
-		}
-		body.Set(name, value)
-	}
-	raw, err := openapi.Marshal(body)
-	if err != nil {
-		return nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil {
-		return nil
-	}
-	if _, err := o.Accept(object); err != nil {
-		return nil
-	}
-	return raw
-}
-
-// exampleSchema holds the keywords of a schema from which a value can be taken.
-type exampleSchema struct {
-	Const    json.RawMessage   `json:"const"`
-	Examples []json.RawMessage `json:"examples"`
-	Default  json.RawMessage   `json:"default"`
-	Enum     []json.RawMessage `json:"enum"`
-}
-
-func (s exampleSchema) value() json.RawMessage {
-	switch {
-	case s.Const != nil:
-		return s.Const
-	case len(s.Examples) > 0:
-		return s.Examples[0]
-	case s.Default != nil:
-		return s.Default
-	case len(s.Enum) > 0:
-		return s.Enum[0]
-	default:
-		return nil
-	}
 }
 
 // publishedDocument renders the OpenAPI document of a catalog.

@@ -6,7 +6,7 @@ import "embed"
 
 // Pages are the guides, in Markdown.
 //
-//go:embed tour.md api.md clients.md results.md console.md mcp.md models/*.md
+//go:embed tour.md api.md clients.md results.md console.md mcp.md
 var Pages embed.FS
 
 // OperatorPages are the guides for operators and the runbook, in Markdown.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -45,28 +47,31 @@ type Guide struct {
 	Pages []Page // sorted by name, the guides before the models
 }
 
-// New renders the Markdown files. It leaves out HTML, and links to files that are no pages.
-func New(files fs.FS) (*Guide, error) {
+// New renders Markdown files: those of a folder and its folders, and then the models' pages, which
+// are given by file name. It leaves out HTML, and links to files that are no pages.
+func New(files fs.FS, models map[string][]byte) (*Guide, error) {
 	var names []string
+	sources := maps.Clone(models)
+	if sources == nil {
+		sources = map[string][]byte{}
+	}
 	for _, pattern := range []string{"*.md", "*/*.md"} {
 		found, err := fs.Glob(files, pattern)
 		if err != nil {
 			return nil, err
 		}
+		for _, name := range found {
+			if sources[name], err = fs.ReadFile(files, name); err != nil {
+				return nil, err
+			}
+		}
 		names = append(names, found...)
 	}
-	known := map[string]bool{}
-	for _, name := range names {
-		known[name] = true
-	}
+	names = append(names, slices.Sorted(maps.Keys(models))...)
 	g := &Guide{}
 	for _, name := range names {
-		source, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
-		p := Page{Name: pageOf(name), Markdown: source}
-		if err := p.render(name, known); err != nil {
+		p := Page{Name: pageOf(name), Markdown: sources[name]}
+		if err := p.render(name, sources); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		g.Pages = append(g.Pages, p)
@@ -83,7 +88,7 @@ func pageOf(file string) string {
 	return name
 }
 
-func (p *Page) render(file string, known map[string]bool) error {
+func (p *Page) render(file string, known map[string][]byte) error {
 	markdown := goldmark.New(
 		goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 	)
@@ -122,13 +127,13 @@ func (p *Page) render(file string, known map[string]bool) error {
 }
 
 // target returns where a file's link leads on the site. ok is false for a file that is no page.
-func target(file, link string, known map[string]bool) (to string, ok bool) {
+func target(file, link string, known map[string][]byte) (to string, ok bool) {
 	name, fragment, has := strings.Cut(link, "#")
 	if name == "" || strings.Contains(name, "://") {
 		return link, true
 	}
 	name = path.Join(path.Dir(file), name)
-	if !known[name] {
+	if known[name] == nil {
 		return "", false
 	}
 	to = Root + "/" + pageOf(name)

@@ -12,9 +12,10 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	g, err := guide.New(fstest.MapFS{
-		"one.md":           {Data: []byte("# One & only\n\n## A part\n\n[two](models/two.md#a-part) [up](../README.md) [all](models/README.md) [site](https://example.com) [bad](javascript:alert(1))\n\n<script>alert(1)</script>\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |\n")},
-		"models/README.md": {Data: []byte("# Models\n\n[one](../one.md) [two](two.md)\n")},
-		"models/two.md":    {Data: []byte("# Two\n\n## A part\n\ntext\n")},
+		"one.md": {Data: []byte("# One & only\n\n## A part\n\n[two](models/two.md#a-part) [up](../README.md) [all](models/README.md) [site](https://example.com) [bad](javascript:alert(1))\n\n<script>alert(1)</script>\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |\n")},
+	}, map[string][]byte{
+		"models/README.md": []byte("# Models\n\n[one](../one.md) [two](two.md)\n"),
+		"models/two.md":    []byte("# Two\n\n## A part\n\ntext\n"),
 	})
 	if err != nil {
 		t.Fatal(err)

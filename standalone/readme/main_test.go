@@ -134,9 +134,15 @@ func stop(t *testing.T, cmd *exec.Cmd, ended chan error, log *os.File) {
 // blocks returns the fenced blocks of a document with the tag.
 func blocks(t *testing.T, name, tag string) []string {
 	t.Helper()
+	return blocksOf(t, name, document(t, name), tag)
+}
+
+// blocksOf returns the blocks of a text with the tag.
+func blocksOf(t *testing.T, name, text, tag string) []string {
+	t.Helper()
 	var found []string
 	pattern := regexp.MustCompile("(?ms)^```" + regexp.QuoteMeta(tag) + "\n(.*?)^```$")
-	for _, match := range pattern.FindAllStringSubmatch(document(t, name), -1) {
+	for _, match := range pattern.FindAllStringSubmatch(text, -1) {
 		found = append(found, match[1])
 	}
 	if len(found) == 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/internal/npmtest"
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
@@ -35,19 +36,20 @@ func TestModels(t *testing.T) {
 		t.Fatalf("only the models %q", ids)
 	}
 	media := mediaServer(t)
-	pages, err := filepath.Glob(filepath.Join(root, "docs/models/*.md"))
+	models, err := catalog.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
+	pages, err := models.Pages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(pages, "models/README.md")
 	t.Run("group", func(t *testing.T) { // ends before the program does
-		for _, page := range pages {
-			name := filepath.Base(page)
-			if name == "README.md" {
-				continue
-			}
-			t.Run(name, func(t *testing.T) {
+		for name, page := range pages {
+			t.Run(path.Base(name), func(t *testing.T) {
 				t.Parallel()
-				script := blocks(t, "docs/models/"+name, "sh run")[0]
+				script := blocksOf(t, name, string(page), "sh run")[0]
 				if strings.Contains(script, " -o answer ") {
 					runSpeech(t, script, env)
 					return
