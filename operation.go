@@ -149,7 +149,7 @@ const (
 )
 
 // ActionID returns the id under which the job's command for a task is recorded. It makes the job
-// give the command to each task only once, however often it comes to the task.
+// give the command to each task only once, however often the job comes to the task.
 func (j TaskJob) ActionID(taskID string) string { return "act_" + j.ID + "/" + taskID }
 
 // Figures are the counts of open work, for metrics. They do not count what has ended, so their
@@ -265,7 +265,7 @@ const (
 	AuditChangeKey           AuditAction = "change_key"
 	AuditRotateKey           AuditAction = "rotate_key"
 	AuditDeleteKey           AuditAction = "delete_key"
-	AuditRotateWebhookSecret AuditAction = "rotate_webhook_secret" //nolint:gosec // the name of a deed, and no secret
+	AuditRotateWebhookSecret AuditAction = "rotate_webhook_secret" //nolint:gosec // the name of an action, not a secret
 	AuditCreateEndpoint      AuditAction = "create_endpoint"
 	AuditChangeEndpoint      AuditAction = "change_endpoint"
 	AuditDeleteEndpoint      AuditAction = "delete_endpoint"

@@ -31,8 +31,8 @@ type UsageFilter struct {
 
 // Usage is one row of usage. Columns that the query does not group by are zero.
 //
-// A task or a speech is counted in one row only: while it is open by the time of its submit, then
-// by the time of its end, with what it was charged.
+// A task or a speech is counted in one row only. While it is open, the time of its submit decides
+// which. After that the time of its end decides, and Cost includes what it was charged.
 type Usage struct {
 	Day       time.Time
 	AccountID string

@@ -207,7 +207,7 @@ func exampleBody(o *catalog.Operation) json.RawMessage {
 	if len(schema.AnyOf) > 0 { // one of these is required, too
 		names = append(names, schema.AnyOf[0].Required...)
 	}
-	names = append(names, "prompt") // a request without a prompt would need something else
+	names = append(names, "prompt") // even where it is optional: a request without a prompt would need some other field
 	var body openapi.Map[json.RawMessage]
 	for _, name := range names {
 		property, ok := schema.Properties[name]

@@ -26,8 +26,8 @@ type throughAdmin struct{}
 // maxHeaderBytes bounds the header of a request. net/http reads a few KiB more.
 const maxHeaderBytes = 64 << 10
 
-// listeners returns what Serve answers on, all with the same bounds. Each counts its connections
-// by itself, so that a flood of clients does not keep operators out.
+// listeners returns the listeners that Serve answers on, all with the same bounds. Each counts only
+// its own connections, so that a flood of clients does not keep operators out.
 func (s *Server) listeners(l net.Listener) []httpServer {
 	open := func(l net.Listener, all *listener.Connections, base context.Context) httpServer {
 		return httpServer{&http.Server{

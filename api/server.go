@@ -108,12 +108,12 @@ const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second
 	answerTimeout  = 130 * time.Second
-	cutTime        = 3 * time.Second // for calls that are cut off to end
+	cutTime        = 3 * time.Second // for the end of calls that are cut off
 )
 
-// Serve answers on the listener, and on the admin API's own, until ctx ends. Then it releases
-// long polls, lets running requests and speeches finish, starts the runs of the tasks that wait
-// for that, and returns nil. It cuts off what does not end within the grace time.
+// Serve answers on the listener, and on the admin API's own, until ctx ends. Then it releases long
+// polls, lets running requests and speeches finish, starts the runs of the tasks that still wait
+// for their start, and returns nil. It cuts off what does not end within the grace time.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	listeners := s.listeners(l)
 	failed := make(chan error, len(listeners))
@@ -235,7 +235,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		cut := errors.Is(err, errCut)
 		switch {
 		case cut:
-			err = nil // the client did it
+			err = nil // the connection is cut: nobody would read an answer
 		case err != nil:
 			err = s.answerError(c, err)
 		}

@@ -256,8 +256,8 @@ func preference(h http.Header, wanted string) (value string, found bool) {
 	return "", false
 }
 
-// preferredWait reads Prefer: wait=N, in whole seconds. It returns 60 s for a wait without a
-// number or above 60, and 0 if there is none that can be read.
+// preferredWait reads Prefer: wait=N, in whole seconds. It returns 60 s for a wait without a number
+// or above 60, and 0 if Prefer has no readable wait.
 func preferredWait(h http.Header) time.Duration {
 	value, found := preference(h, "wait")
 	seconds, err := strconv.ParseUint(value, 10, 32)

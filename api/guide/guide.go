@@ -45,7 +45,8 @@ type Guide struct {
 	Pages []Page // sorted by name, the guides before the models
 }
 
-// New renders the Markdown files. It leaves out HTML, and links to files that are no pages.
+// New renders the Markdown files. It drops raw HTML, and keeps only the text of a link to a file
+// that is no page.
 func New(files fs.FS) (*Guide, error) {
 	var names []string
 	for _, pattern := range []string{"*.md", "*/*.md"} {

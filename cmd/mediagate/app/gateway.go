@@ -273,8 +273,8 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// Reseal encrypts webhook secrets again that the first encryption key does not open. Its error
-// names the secrets that no key opens. It reseals the others even so.
+// Reseal encrypts with the first encryption key the webhook secrets that only other keys open. Its
+// error names the secrets that no key opens. It reseals the others even so.
 func (g *Gateway) Reseal(ctx context.Context) error {
 	resealed, seals, err := g.Store.ResealWebhookSecrets(ctx)
 	g.log.InfoContext(
@@ -395,8 +395,8 @@ func (g *Gateway) deliverer() deliverer {
 	})}
 }
 
-// pingTemporal checks whether tasks can be started. A server without our namespace, or in which
-// we may do nothing, is as good as absent.
+// pingTemporal checks whether tasks can be started. A server that lacks our namespace or refuses us
+// counts as absent.
 func (g *Gateway) pingTemporal(ctx context.Context) error {
 	return workflows.CheckNamespace(ctx, g.Temporal, g.Config.Temporal.Namespace)
 }
@@ -463,7 +463,7 @@ func (g *Gateway) countCalls(ctx context.Context) (stop func()) {
 }
 
 // awaitTemporal waits until Temporal serves the namespace, since a worker can do nothing without
-// it. It returns an error that is final.
+// it. It returns early only with an error that waiting cannot resolve.
 func (g *Gateway) awaitTemporal(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -15,9 +15,9 @@ import (
 // envPrefix begins the variables that hold settings.
 const envPrefix = "MEDIAGATE_"
 
-// otherVariables begin like settings but are none. Those of clients (URL, API_KEY) and of
-// docker-compose.yml (API_CHANNEL_CREDENTIALS) may be exported in the shell that starts the
-// program.
+// otherVariables begin like the variables of settings but hold none. Those of clients (URL,
+// API_KEY) and of docker-compose.yml (API_CHANNEL_CREDENTIALS) may be exported in the shell that
+// starts the program.
 var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "API_KEY", "API_CHANNEL_CREDENTIALS"}
 
 // setting is one leaf of Config.
@@ -88,9 +88,9 @@ func Unexpected(arg string) *UsageError {
 }
 
 // Load reads and validates the settings. Its error joins all problems, each with the setting's
-// path, and the Config then holds what was understood. A command line that cannot be understood
-// is a *UsageError, one that asks for help is flag.ErrHelp. In both cases Load reads nothing
-// else. If the file cannot be read it validates nothing.
+// path, and the Config then holds what was understood. For a command line that cannot be understood
+// the error is a *UsageError, and for one that asks for help flag.ErrHelp. In both cases Load reads
+// nothing else. If the file cannot be read, Load validates nothing.
 func Load(src Sources) (Config, error) {
 	file, flags, err := parseFlags(src)
 	if err != nil {

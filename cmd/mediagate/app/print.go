@@ -36,8 +36,8 @@ func (c Config) Limits() string {
 	return b.String()
 }
 
-// Files are comments that name the vendors of vendor_dir and the models of catalog_dir, and the
-// channels that serve these models. They are meant for settings without problems.
+// Files returns YAML comments that name the vendors of vendor_dir, the models of catalog_dir, and
+// the channels that serve these models. It expects settings without problems.
 func (c Config) Files() string {
 	var b strings.Builder
 	for _, file := range c.vendors.Loaded() {

@@ -44,8 +44,8 @@ func loopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// Unbounded names the channels without a concurrency whose vendor cannot stop all jobs: what
-// clients cancel there runs on, and costs us.
+// Unbounded names the channels without a limit of concurrency whose vendor cannot stop every job. A
+// job that a client cancels there may run on, and we pay for it.
 func (c Config) Unbounded() (names []string) {
 	for _, ch := range c.Channels {
 		adapter, _ := c.vendors.Adapter(ch.Provider)

@@ -35,7 +35,7 @@ type command struct {
 	run   func(ctx context.Context, c *call) error
 }
 
-// oneOrMany is the usage of the levers: they act on one task or on many.
+// oneOrMany is the usage of the commands that act on one task or on many.
 const oneOrMany = "(ID | -stuck | -where FILTER [-dry-run] [-per-second N]) -reason TEXT"
 
 func commands() []command {
