@@ -83,7 +83,7 @@ func (f *fields) given(name string) bool {
 	return ok
 }
 
-// only refuses every field that is not in names.
+// only refuses all fields except those in names.
 func (f *fields) only(names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(f.body)) {
 		if !slices.Contains(names, name) {

@@ -65,7 +65,7 @@ func (c *call) plainBody() error {
 }
 
 // parse parses the body. Large bodies are parsed two at a time, accounts in round robin. Small
-// bodies are parsed at once.
+// bodies need no permit.
 func (s *Server) parse(c *call, raw []byte, mask *catalog.FieldMask) (map[string]any, error) {
 	if len(raw) <= firstBuffer {
 		return parseObject(raw, mask)

@@ -235,7 +235,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		cut := errors.Is(err, errCut)
 		switch {
 		case cut:
-			err = nil // the connection is cut: nobody would read an answer
+			err = nil // the connection is cut, without an answer
 		case err != nil:
 			err = s.answerError(c, err)
 		}

@@ -32,8 +32,8 @@ func WithMediaURLCheck(check MediaURLCheck) Option {
 	return func(l *loader) { l.check = check }
 }
 
-// WithTaskFileOf refuses requests whose texts contain the URL of a task's file: the vendor would
-// fetch it without a key. of parses the address of such a file.
+// WithTaskFileOf refuses requests whose texts contain the URL of a task's file, since the vendor
+// would fetch that URL without a key and fail. of parses the address of such a file.
 func WithTaskFileOf(of func(url string) (taskID string, n int, ok bool)) Option {
 	return func(l *loader) { l.taskFileOf = of }
 }
@@ -194,8 +194,8 @@ func (l *loader) compile(files map[string]namedFile) *Catalog {
 	return c
 }
 
-// checkSourceModels finds sources of models that no file describes. A model that is switched off
-// is a valid source, since its results may still exist.
+// checkSourceModels reports the models that a source names but no file describes. A model that is
+// switched off is a valid source, since its results may still exist.
 func (l *loader) checkSourceModels(files map[string]namedFile) {
 	for _, f := range files {
 		for _, o := range f.Operations {
@@ -211,7 +211,7 @@ func (l *loader) checkSourceModels(files map[string]namedFile) {
 	}
 }
 
-// checkReplacements finds replacements that are not served, or are the model itself.
+// checkReplacements reports replacements that are not served, or are the model itself.
 func (l *loader) checkReplacements(c *Catalog, files map[string]namedFile) {
 	for _, f := range files {
 		if !enabled(f.Enabled) || f.Replacement.text == "" {

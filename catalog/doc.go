@@ -14,9 +14,9 @@
 // a *mediagate.Error of KindInvalid that names the field and the rule. It is always the first
 // problem in the order of the schema, so that the same body always gets the same answer.
 //
-// Load finds what is wrong with a file, so that requests do not: it compiles the schemas, and
-// requires a row of prices for each combination of values that a price depends on. Routes, Fields
-// and Media let the start check that adapters have what routes name.
+// Load finds what is wrong with a file, so that no request fails because of it: it compiles the
+// schemas, and requires a row of prices for each combination of values that a price depends on.
+// Routes, Fields and Media let the start check that adapters have what routes name.
 //
 // The package does no I/O except reading its files. It imports the module root, catalog/price,
 // media/mediainfo and internal/outbound (for the syntax of media URLs), and must not know

@@ -126,8 +126,8 @@ func (r *SourceRule) pressProblems(s *shape) []string {
 	return problems
 }
 
-// PickButton returns the button that the request presses, among those that the earlier task
-// offers. Its errors are the client's, and say what that task is and what it offers.
+// PickButton returns the button that the request presses, among those that the earlier task offers.
+// Its errors are for the client, and say what that task is and what it offers.
 func (s *Source) PickButton(task *mediagate.Task) (mediagate.Button, error) {
 	var offered []mediagate.Button
 	if task.Made != nil {

@@ -58,8 +58,8 @@ func readings(s string) []string {
 	return []string{s, inPlace.String(), alone.String()}
 }
 
-// vast removes the characters that decompose into eight and more, which are whole formulas of
-// prayer. They hide no words, but would make a text many times as long.
+// vast replaces with spaces the characters that decompose into eight or more, which are whole
+// formulas of prayer. They hide no words, but would make a text many times as long.
 var vast = strings.NewReplacer("\uFDFA", " ", "\uFDFB", " ")
 
 // read converts a text to the form in which it is compared.

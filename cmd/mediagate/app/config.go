@@ -33,7 +33,7 @@ type Config struct {
 	OwnDomains         []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
 	Currency           string           `yaml:"currency" help:"of prices and balances"`
 	CreditsPerUnit     int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
-	CatalogDir         string           `yaml:"catalog_dir" help:"folder of model files over the built-in ones"`
+	CatalogDir         string           `yaml:"catalog_dir" help:"folder of model files that add to the built-in models or change them"`
 	VendorDir          string           `yaml:"vendor_dir" help:"folder of vendor files, in addition to the built-in vendors"`
 	Outbound           Outbound         `yaml:"outbound"`
 	Channels           []Channel        `yaml:"channels" help:"vendor accounts"`
