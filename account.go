@@ -148,8 +148,8 @@ const (
 	EntryVoid  EntryKind = "void"
 )
 
-// Transfer is one movement of money as operators see it. Amount is what was granted, held,
-// charged or given back.
+// Transfer is one movement of money in the ledger. Amount is what was granted, held, charged or
+// given back.
 type Transfer struct {
 	ID        string
 	Kind      EntryKind
@@ -232,8 +232,8 @@ type RateLimit struct {
 	Of        string // the id of the account, or QuotaID of a key
 	PerMinute int
 
-	// With a PerDay other than 0 the limit is one of bytes: Bytes are to be taken, and PerDay become
-	// available in a day.
+	// With a PerDay other than 0 this is a limit of bytes: the call takes Bytes, and PerDay bytes
+	// become available in a day.
 	Bytes  int64
 	PerDay int64
 }

@@ -346,7 +346,7 @@ type TaskFilter struct {
 	CreatedBefore time.Time    `json:"created_before,omitzero"`
 	Channel       string       `json:"channel,omitempty"` // of the last attempt
 	Stuck         bool         `json:"stuck,omitempty"`   // parked, or overdue
-	Webhook       WebhookState `json:"webhook,omitempty"` // for operators
+	Webhook       WebhookState `json:"webhook,omitempty"` // the state of the callback
 	// Search, for operators, is the id of a task, a vendor's job or an account, or a part of an
 	// account's name.
 	Search string `json:"q,omitempty"`

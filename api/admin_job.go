@@ -105,7 +105,7 @@ func (s *Server) handleTaskActions(c *call) error {
 		return err
 	}
 	if err := s.cfg.Starter.StartJob(c.ctx, job); err != nil {
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the job is not known to have begun", Err: err}
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "it is not known whether the job has begun", Err: err}
 	}
 	s.log.InfoContext(c.ctx, "an operator began a job", "job", job.ID, "action", job.Action, "matched", matched)
 	return c.json(http.StatusAccepted, jobView{matched, &job.ID})
@@ -135,7 +135,7 @@ func (s *Server) handleJob(c *call) error {
 		return errJob
 	case err != nil:
 		return &mediagate.Error{
-			Kind: mediagate.KindUnavailable, Message: "Temporal does not say how far the job is", Err: err,
+			Kind: mediagate.KindUnavailable, Message: "Temporal does not report the progress of the job", Err: err,
 		}
 	}
 	return c.ok(jobStatusView{id, status.State, status.Count, workflowView{"actions/" + id, orNull(run), orNull(page)}})

@@ -94,7 +94,7 @@ func (s *Server) noteEnd(c *call, accountID string, note func(ctx context.Contex
 	defer cancel()
 	if err := note(ctx, accountID, c.waiter.ID); err != nil {
 		s.log.WarnContext(
-			ctx, "the end of a wait was not noted: until its time is over the same request does not adopt the task",
+			ctx, "the end of a wait was not noted: an equal request adopts the task only after the time of the wait",
 			"request", c.requestID, "error", err,
 		)
 	}

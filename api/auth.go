@@ -53,8 +53,8 @@ type caller struct {
 	closed   bool           // an entry of the stored list cannot be read, so no address is allowed
 }
 
-// bearer returns the token of the Authorization header. It treats a missing header, another
-// scheme and an empty token alike.
+// bearer returns the token of the Authorization header. It returns false for a missing header,
+// another scheme or an empty token.
 func bearer(r *http.Request) (string, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)

@@ -408,8 +408,8 @@ func escapesNUL(quoted []byte) bool {
 	}
 }
 
-// number parses a number. It refuses one that a double cannot hold, since parsers differ in what
-// they make of it.
+// number parses a number. It refuses a number that a double cannot hold, since parsers read such a
+// number differently.
 func (p *parser) number(keep bool) (any, error) {
 	literal, err := p.decoder.ReadValue()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The console is a single-page application: every path below /console that is no file answers
-// with index.html, which shows the page of that path.
+// The console is a single-page application: for every path below /console that has no file, the
+// answer is index.html, which shows the page of that path.
 
 const (
 	consolePath   = "/console"

@@ -54,7 +54,8 @@ type Server struct {
 	entropy ulid.MonotonicReader
 }
 
-// New makes a Server. Close must be called when it is no longer used. Serve does that itself.
+// New makes a Server. Close must be called when the Server is not used any more. Serve calls it at
+// its end.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	groups, groupsErr := parseGroups(cfg.Groups)
@@ -140,7 +141,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.awaitSpeeches()
 	for range listeners {
 		if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
-			s.log.WarnContext(ctx, "the API stopped without being told to", "error", served)
+			s.log.WarnContext(ctx, "a listener of the API stopped by itself", "error", served)
 		}
 	}
 	s.Close()

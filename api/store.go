@@ -260,7 +260,7 @@ type RestoreStore interface {
 	MarkRestored(ctx context.Context, notedAt time.Time, limit int) (marked int, err error)
 	// UncertainTasks lists the marked tasks that wait for an operator.
 	UncertainTasks(ctx context.Context, after string, limit int) (tasks []mediagate.UncertainTask, hasMore bool, err error)
-	// Unknown returns those of the ids that no task has.
+	// Unknown returns the ids that belong to no task.
 	Unknown(ctx context.Context, ids []string) (unknown []string, err error)
 }
 

@@ -258,7 +258,7 @@ func needsCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// excludesCheck refuses each of some fields together with any of some others.
+// excludesCheck refuses a request that has one of some fields together with one of some others.
 func excludesCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Fields names `yaml:"fields"`

@@ -55,8 +55,8 @@ type operationFile struct {
 	Files         *int          `yaml:"files"` // the most result files that other tasks can take; the default is as many as are charged
 }
 
-// ignoredFile names fields that are ignored and not validated unless other fields have certain
-// values, or while one of some others is present.
+// ignoredFile names fields that are ignored and not validated, if a field in Unless has another
+// value than the one given there, or if a field in With is present.
 type ignoredFile struct {
 	Fields []string       `yaml:"fields"`
 	Unless map[string]any `yaml:"unless"`

@@ -51,7 +51,7 @@ func (h Hold) problems(s *shape, p priceList) []string {
 	return problems
 }
 
-// of returns the units to hold for so many requested units.
+// of returns the units to hold for a request of this many units.
 func (h Hold) of(units int64, params map[string]any) int64 {
 	items, _ := params[h.Given].([]any)
 	if !slices.ContainsFunc(items, func(item any) bool {

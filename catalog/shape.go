@@ -39,7 +39,7 @@ type shape struct {
 	needs       []string        // the field is refused without each of these fields
 	items       *shape
 	notes       annotations
-	first       int // only so many items of a list are kept; 0 for all
+	first       int // how many items of a list are kept; 0 for all
 }
 
 // maxShapeDepth ends schemas that refer to themselves.

@@ -139,7 +139,7 @@ func withoutStrayMarks(s string) string {
 	}, s)
 }
 
-// sharp replaces the one letter that is two in another case and has no decomposition.
+// sharp replaces the one letter that becomes two in capitals but has no decomposition.
 var sharp = strings.NewReplacer("ß", "ss", "ẞ", "SS")
 
 func isASCII(s string) bool {
@@ -151,7 +151,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// lower returns the letter in the one case that stands for all. It goes by way of the capital,
+// lower returns the form of a letter that stands for all its cases: the small form of its capital,
 // since some letters have several small forms.
 func lower(r rune) rune {
 	if r < utf8.RuneSelf {

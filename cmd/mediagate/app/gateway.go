@@ -409,7 +409,7 @@ func (g *Gateway) checkTemporal(ctx context.Context) {
 	switch err := g.pingTemporal(try); {
 	case err == nil, ctx.Err() != nil:
 	case workflows.IsFinal(err):
-		g.log.ErrorContext(ctx, "Temporal refuses us, tasks wait until somebody mends it", "error", err)
+		g.log.ErrorContext(ctx, "Temporal refuses our calls: tasks wait until this is corrected", "error", err)
 	default:
 		g.log.WarnContext(ctx, "Temporal does not answer, tasks wait for it", "error", err)
 	}

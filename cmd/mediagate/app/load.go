@@ -113,7 +113,7 @@ func Load(src Sources) (Config, error) {
 		}
 	}
 	r.decode(&c)
-	c.Channels = slices.Clone(c.Channels) // those of src.Base stay
+	c.Channels = slices.Clone(c.Channels) // the list in src.Base stays unchanged
 	for i := range c.Channels {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
@@ -121,11 +121,11 @@ func Load(src Sources) (Config, error) {
 		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.VendorDir, &c.Temporal.TLS.CA,
 		&c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
 	}
-	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
+	c.Moderation.Files = slices.Clone(c.Moderation.Files) // the list in src.Base stays unchanged
 	for i := range c.Moderation.Files {
 		paths = append(paths, &c.Moderation.Files[i])
 	}
-	c.Operators = slices.Clone(c.Operators) // those of src.Base stay
+	c.Operators = slices.Clone(c.Operators) // the list in src.Base stays unchanged
 	for i := range c.Operators {
 		paths = append(paths, &c.Operators[i].KeyFile)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// noProxy is the setting of a channel that uses no proxy while others do.
+// noProxy is the proxy of a channel that does not use outbound.proxy.
 const noProxy = "none"
 
 // proxy checks the optional setting of a proxy, which may contain a user and a password. Its

@@ -109,7 +109,7 @@ func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.broken = err
 	r.mu.Unlock()
 	if err != nil {
-		r.log.ErrorContext(ctx, "files cannot be used, what was before stays in force", "setting", r.setting, "error", err)
+		r.log.ErrorContext(ctx, "files cannot be used: the earlier ones stay in force", "setting", r.setting, "error", err)
 		return
 	}
 	r.log.InfoContext(ctx, "files were read anew", "setting", r.setting, "size", r.size(fresh))

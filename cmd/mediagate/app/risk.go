@@ -18,7 +18,7 @@ func (g *Gateway) warnOfRisks(ctx context.Context, point string) {
 	}
 	if host, _, _ := net.SplitHostPort(g.Config.Temporal.Address); g.Config.Temporal.APIKey != "" &&
 		!g.Config.Temporal.encrypted() && !loopback(host) {
-		g.log.WarnContext(ctx, "temporal.tls.mode is off: temporal.api_key, and all that tasks tell, pass unencrypted")
+		g.log.WarnContext(ctx, "temporal.tls.mode is off: temporal.api_key and the data of tasks pass unencrypted")
 	}
 	for _, name := range unencrypted(g.Config.Channels) {
 		g.log.WarnContext(ctx, "base_url is plain http: credentials, prompts and results pass unencrypted", "channel", name)

@@ -114,8 +114,8 @@ func (c Config) secrets() []string {
 	return list
 }
 
-// parts returns a secret with its parts: the bytes of one in base64, and the texts of one in JSON
-// with their lines, such as those of a private key.
+// parts returns a secret and its parts: the bytes of a secret in base64, and the texts of a secret
+// in JSON with their lines, such as those of a private key.
 func parts(secret string) []string {
 	list := []string{secret}
 	if raw, err := base64.StdEncoding.DecodeString(secret); err == nil && len(raw) >= minScrubbed {

@@ -135,7 +135,7 @@ func (o *ownCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, err
 		o.last = fresh
 		return fresh, nil
 	}
-	o.log.Warn("the certificate for Temporal cannot be read, the one before is shown", "error", *wrong)
+	o.log.Warn("the certificate for Temporal cannot be read: the last readable one is used", "error", *wrong)
 	return o.last, nil
 }
 

@@ -28,7 +28,7 @@ type errUsage struct{ text string }
 
 func (e errUsage) Error() string { return e.text }
 
-// command is a command with its arguments and its function.
+// command is one command: its name, the usage of its arguments, and its function.
 type command struct {
 	name  string // "accounts list"
 	usage string
