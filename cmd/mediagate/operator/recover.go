@@ -89,7 +89,7 @@ task: %d of the marked tasks may have been submitted to a vendor since the backu
   charge again) or fail it. Run this command again to see which are left.
 row_missing: %d tasks were submitted since the backup and are lost. Clients that poll for them get the answer for an
   unknown id, and nothing was charged. Vendors may have made their jobs: compensate each account by its hold.
-The database has also lost later grants, accounts, keys and changes of them, cancels and erasures. They are not listed here.
+Grants, accounts, keys and their changes, cancels and erasures after that time are lost, too, and are not listed here.
 `, marked, waiting, missing)
 	return err
 }
