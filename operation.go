@@ -102,8 +102,8 @@ type Wake struct {
 	Asked       bool      // a run of the task has asked before
 }
 
-// Parked selects tasks that are parked for one of the reasons: all of them, those whose last
-// attempt was at the channel, or those with a route to the provider.
+// Parked selects tasks that are parked for one of the reasons. Channel narrows them to tasks whose
+// last attempt was at the channel, and Provider to tasks with a route to the provider.
 type Parked struct {
 	Reasons  []ParkReason
 	Channel  string
@@ -230,7 +230,7 @@ type ChannelFigures struct {
 	DueAt   time.Time // since when the oldest due poll is due; zero if no job is polled for
 }
 
-// Actor is who makes a change that is recorded for the audit.
+// Actor is the operator or the key that makes a change, as the audit records it.
 type Actor struct {
 	By        string // the name of an operator, or the id of a key
 	Address   string // the client's address; empty if it is not known

@@ -78,8 +78,8 @@ type StatementFilter struct {
 }
 
 // Statement lists what changed an account's balance, oldest first. Opening and the changes of all
-// lines sum to Closing. If more lines follow, Closing is where they begin. By task, only the
-// totals and the spent amounts sum up: a hold changes neither.
+// lines sum to Closing. If more lines follow, Closing is the balance at which they begin. By task,
+// only the totals and the spent amounts sum up: a hold changes neither.
 type Statement struct {
 	Opening, Closing Balance
 	Lines            []StatementLine

@@ -133,7 +133,8 @@ func (c *call) asTimeout(err error) error {
 // callKey holds the *call in Echo's context.
 const callKey = "mediagate.call"
 
-// buffers are reused for answers, since tasks are read far more often than they are written.
+// buffers are reused for answers, so that frequent calls, such as reading a task, allocate less
+// memory.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // json answers with a body as JSON.

@@ -14,7 +14,7 @@ type Operator struct {
 	Role    mediagate.OperatorRole
 }
 
-// operator is who makes a call to the admin API.
+// operator is the operator who makes a call to the admin API.
 type operator struct {
 	name string
 	role mediagate.OperatorRole

@@ -52,10 +52,10 @@ type loader struct {
 	problems    []error
 }
 
-// Load reads the built-in models and, unless dir is empty, lays the *.yaml and *.yml files of dir
-// over them. A file with the id of a built-in model replaces the keys that it has, one with a new
-// id adds a model, and one with `enabled: false` switches the model off. Operations are merged in
-// the same way, by endpoint.
+// Load reads the built-in models and, unless dir is empty, merges the *.yaml and *.yml files of dir
+// into them. A file with the id of a built-in model replaces the keys that it has. A file with a
+// new id adds a model. A file with `enabled: false` switches the model off. Operations are merged
+// in the same way, by endpoint.
 //
 // Its error joins all problems, one a line. The catalog that comes with an error holds what could
 // be read. It is meant for further checks and must not be served.

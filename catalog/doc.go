@@ -3,9 +3,9 @@
 //
 // A model is one YAML file in models/. It describes the model and its operations, one for each
 // endpoint at which the model can be used. An operation has a JSON Schema (draft 2020-12), which
-// clients can read and which validates their requests; named checks for rules that a schema
-// cannot express; and its prices, routes and limits. definitions.yaml holds what several schemas
-// share. Load lays the files of a directory over the built-in ones.
+// clients can read and which validates their requests; named checks for rules that a schema cannot
+// express; and its prices, routes and limits. definitions.yaml holds what several schemas share.
+// Load merges the files of a directory into the built-in ones.
 //
 // Find returns the operation for an endpoint and a body, by the table of endpoints. Accept turns
 // the body of a submit into a Request: the parameters with their defaults, in our own form, with

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Proxies says which proxies in front of us are trusted: a number of them, or those in certain
+// Proxies says which proxies in front of us are trusted: a number of them, or all those in certain
 // networks. Each proxy appends the address of its client to X-Forwarded-For.
 type Proxies struct {
 	Hops     int

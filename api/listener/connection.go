@@ -73,7 +73,7 @@ type Connection struct {
 	all    *Connections
 	tenant string
 
-	// The lock of all guards these.
+	// The mutex of all guards the fields below.
 	closed   bool
 	inIdle   *list.Element // the connection's place in all.idle; nil while it is active
 	inTenant *list.Element

@@ -41,8 +41,9 @@ const (
 
 func isTag(r rune) bool { return firstTag <= r && r <= lastTag }
 
-// readings returns the ways to read a text: without its tag characters, and if it has any, with
-// them as letters in place, and their letters alone.
+// readings returns the ways to read a text. A text without tag characters has one reading. A text
+// with them has three: as it is, with each tag character replaced by the letter that it stands for,
+// and those letters alone.
 func readings(s string) []string {
 	if !strings.ContainsFunc(s, isTag) {
 		return []string{s}

@@ -286,7 +286,7 @@ func cell(column string, row map[string]any) string {
 	}
 }
 
-// retiredCell lists retired models with the times until which they are shut.
+// retiredCell lists retired models with the times until which they get no jobs.
 func retiredCell(v any) string {
 	models, _ := v.([]any)
 	texts := make([]string, len(models))
