@@ -31,7 +31,6 @@ type loginThrottle struct {
 	of    map[netip.Prefix]int
 }
 
-// countFailure counts a failed login.
 func (t *loginThrottle) countFailure(client netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

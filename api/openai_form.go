@@ -92,7 +92,7 @@ func (f openAIForm) submitRequest(endpoint string) submitRequest {
 	}
 }
 
-// formPart is a part of a form.
+// formPart is one part of a form: a text or a file.
 type formPart struct {
 	name    string
 	content []byte

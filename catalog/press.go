@@ -159,7 +159,7 @@ func (s *Source) PickButton(task *mediagate.Task) (mediagate.Button, error) {
 	)
 }
 
-// whatIs describes a task.
+// whatIs describes a task for a message.
 func whatIs(task *mediagate.Task) string {
 	return fmt.Sprintf("its type is %s and its action %s", task.Type, task.Plan.Action)
 }

@@ -32,7 +32,7 @@ type rule struct {
 // one is the broken one. A layer is a map, true or false.
 type layers []any
 
-// ruleOf merges layers.
+// ruleOf merges layers into the rule that the value must keep.
 func ruleOf(l layers) rule {
 	var r rule
 	for _, layer := range l {

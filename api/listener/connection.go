@@ -203,7 +203,6 @@ func (s *Connections) addIdle(c *Connection) {
 	c.inIdle, c.inTenant = s.idle.PushBack(c), of.PushBack(c)
 }
 
-// removeIdle removes a connection from the idle ones.
 func (s *Connections) removeIdle(c *Connection) {
 	if c.inIdle == nil {
 		return

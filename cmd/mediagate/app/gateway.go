@@ -171,7 +171,7 @@ func modelsIn(c *catalog.Catalog) int { return len(c.Models()) }
 // newID returns a new id that sorts by time.
 func newID(prefix string) string { return prefix + ulid.Make().String() }
 
-// encryptionKeys decodes the keys.
+// encryptionKeys decodes the keys from base64.
 func (c Config) encryptionKeys() ([][]byte, error) {
 	keys := make([][]byte, len(c.EncryptionKeys))
 	for i, text := range c.EncryptionKeys {

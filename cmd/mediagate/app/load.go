@@ -336,7 +336,7 @@ func (s setting) parse(text string) (any, error) {
 	return parseYAML([]byte(text))
 }
 
-// keyFiles reads the keys in files.
+// keyFiles reads the files of keys that the settings name.
 func (r *reader) keyFiles(c *Config) {
 	if text, ok := r.keyFile("admin_key", c.AdminKey != "", c.AdminKeyFile); ok {
 		c.AdminKey = strings.TrimSpace(text)
