@@ -24,14 +24,14 @@ type Account struct {
 	CreatedAt time.Time
 }
 
-// Suspended is the refusal of new work of a suspended account.
+// Suspended returns the error that refuses new work of a suspended account.
 func Suspended() *Error {
 	return Errorf(KindForbidden, "the account is suspended: running tasks go on, but it takes no new work")
 }
 
-// An account may have fetchedFirst bytes a day of linked files fetched for checks, plus
-// fetchedPerUnit for each unit of money that it has, holds or has spent. Tasks for that money need
-// far less.
+// For checks the gateway fetches at most fetchedFirst bytes a day of the files that an account
+// links to, plus fetchedPerUnit for each unit of money that the account has available, held or
+// spent. The tasks that this money pays for need far less.
 const (
 	fetchedFirst   = 64 << 20
 	fetchedPerUnit = 1 << 30
@@ -148,8 +148,8 @@ const (
 	EntryVoid  EntryKind = "void"
 )
 
-// Transfer is one movement of money as operators see it. Amount is what was granted, held,
-// charged or given back.
+// Transfer is one movement of money in the ledger. Amount is what was granted, held, charged or
+// given back.
 type Transfer struct {
 	ID        string
 	Kind      EntryKind
@@ -185,7 +185,8 @@ type Seals struct {
 // maxSealErrs bounds Errs. With the wrong keys configured, all secrets are lost.
 const maxSealErrs = 20
 
-// Count adds a secret that the key with this index opens, or with err none of them.
+// Count adds one secret. key is the index of the encryption key that opens it. err is set if no key
+// does.
 func (s *Seals) Count(key int, err error) {
 	switch {
 	case err != nil:
@@ -231,8 +232,8 @@ type RateLimit struct {
 	Of        string // the id of the account, or QuotaID of a key
 	PerMinute int
 
-	// With a PerDay other than 0 the limit is one of bytes: Bytes are to be taken, and PerDay become
-	// available in a day.
+	// With a PerDay other than 0 this is a limit of bytes: the call takes Bytes, and PerDay bytes
+	// become available in a day.
 	Bytes  int64
 	PerDay int64
 }

@@ -26,8 +26,8 @@ type ChannelState struct {
 	Retired map[string]time.Time
 }
 
-// HasRetired reports whether the vendor said lately that it no longer has the model, which
-// goes by the vendor's name for it.
+// HasRetired reports whether the vendor said lately that it no longer has the model. upstream is
+// the vendor's name for the model.
 func (s ChannelState) HasRetired(upstream string, now time.Time) bool {
 	return now.Before(s.Retired[upstream])
 }

@@ -80,8 +80,8 @@ func ParseKind(s string) Kind {
 	return KindInternal
 }
 
-// Error is the one error type of the gateway. Message is safe to show to whoever the kind
-// addresses, Err is for logs only.
+// Error is the one error type of the gateway. Message is safe to show to the client or operator
+// whom the kind concerns. Err is for logs only.
 type Error struct {
 	Kind       Kind
 	Code       string // a stable word: the envelope's code, the reason for a refusal, or a task's failure code

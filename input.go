@@ -18,8 +18,7 @@ type Input struct {
 	Covers *Covers `json:"covers,omitempty"`
 }
 
-// MediaBounds are the bounds of a file. Zero values mean no bound, and the bounds themselves are
-// allowed.
+// MediaBounds are the bounds of a file. They are inclusive, and zero values mean no bound.
 type MediaBounds struct {
 	Kind       string   `json:"kind"`              // "image", "video" or "audio"
 	Formats    []string `json:"formats,omitempty"` // such as png

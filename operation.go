@@ -102,8 +102,8 @@ type Wake struct {
 	Asked       bool      // a run of the task has asked before
 }
 
-// Parked selects tasks that are parked for one of the reasons: all of them, those whose last
-// attempt was at the channel, or those with a route to the provider.
+// Parked selects tasks that are parked for one of the reasons. Channel narrows them to tasks whose
+// last attempt was at the channel, and Provider to tasks with a route to the provider.
 type Parked struct {
 	Reasons  []ParkReason
 	Channel  string
@@ -149,7 +149,7 @@ const (
 )
 
 // ActionID returns the id under which the job's command for a task is recorded. It makes the job
-// give the command to each task only once, however often it comes to the task.
+// give the command to each task only once, however often the job comes to the task.
 func (j TaskJob) ActionID(taskID string) string { return "act_" + j.ID + "/" + taskID }
 
 // Figures are the counts of open work, for metrics. They do not count what has ended, so their
@@ -230,7 +230,7 @@ type ChannelFigures struct {
 	DueAt   time.Time // since when the oldest due poll is due; zero if no job is polled for
 }
 
-// Actor is who makes a change that is recorded for the audit.
+// Actor is the operator or the key that makes a change, as the audit records it.
 type Actor struct {
 	By        string // the name of an operator, or the id of a key
 	Address   string // the client's address; empty if it is not known
@@ -265,7 +265,7 @@ const (
 	AuditChangeKey           AuditAction = "change_key"
 	AuditRotateKey           AuditAction = "rotate_key"
 	AuditDeleteKey           AuditAction = "delete_key"
-	AuditRotateWebhookSecret AuditAction = "rotate_webhook_secret" //nolint:gosec // the name of a deed, and no secret
+	AuditRotateWebhookSecret AuditAction = "rotate_webhook_secret" //nolint:gosec // the name of an action, not a secret
 	AuditCreateEndpoint      AuditAction = "create_endpoint"
 	AuditChangeEndpoint      AuditAction = "change_endpoint"
 	AuditDeleteEndpoint      AuditAction = "delete_endpoint"

@@ -73,7 +73,7 @@ func (s *Source) As(own bool, url string) *Source {
 	return &job
 }
 
-// Made is what a job made other than files, as far as clients see it.
+// Made holds what a job made besides files, as far as clients see it.
 type Made struct {
 	Clips        []Clip   `json:"clips,omitempty"`        // songs; the files with index i belong to clip i
 	Voices       []string `json:"voices,omitempty"`       // the vendor's ids of voices

@@ -42,7 +42,7 @@ type Task struct {
 	RequestID string          `json:"request_id,omitempty"`
 	// TraceParent is the span of the submit in the form of the W3C header. It is empty without tracing.
 	TraceParent string `json:"-"`
-	// Endpoint is the path that accepts Params. It is empty in rows from before it was stored.
+	// Endpoint is the path that accepts Params. It may be empty in old rows.
 	Endpoint string `json:"endpoint,omitempty"`
 	Plan     Plan   `json:"plan"`
 	// Sources are the inputs that are files of other tasks.
@@ -54,7 +54,7 @@ type Task struct {
 	Status            Status    `json:"-"`
 	Progress          int       `json:"-"` // 0 to 100; 100 exactly when completed
 	Version           int64     `json:"-"` // incremented at each change that clients can see
-	StartedAt         time.Time `json:"-"` // when a vendor accepted the job, or a synchronous one was called
+	StartedAt         time.Time `json:"-"` // when a vendor accepted the job, or a synchronous vendor was called
 	DeadlineAt        time.Time `json:"-"` // end of waiting for the vendor; a wait's time is added when the wait ends
 	CancelRequestedAt time.Time `json:"-"` // from here on the task cannot complete
 	Wait              Wait      `json:"-"`
@@ -346,7 +346,7 @@ type TaskFilter struct {
 	CreatedBefore time.Time    `json:"created_before,omitzero"`
 	Channel       string       `json:"channel,omitempty"` // of the last attempt
 	Stuck         bool         `json:"stuck,omitempty"`   // parked, or overdue
-	Webhook       WebhookState `json:"webhook,omitempty"` // for operators
+	Webhook       WebhookState `json:"webhook,omitempty"` // the state of the callback
 	// Search, for operators, is the id of a task, a vendor's job or an account, or a part of an
 	// account's name.
 	Search string `json:"q,omitempty"`
@@ -445,7 +445,7 @@ const OperationModal = "modal"
 // ModalState is the progress of a task whose vendor wants more parameters from the client (D15).
 type ModalState string
 
-// The states go from MODAL to SUBMITTED or EXPIRED, once a task. The first event under the lock of
+// A task goes from MODAL to SUBMITTED or EXPIRED, at most once. The first event under the lock of
 // the task's row decides which.
 const (
 	ModalNone      ModalState = ""
@@ -486,10 +486,10 @@ type ModalCall struct {
 	BodySHA256     [32]byte
 }
 
-// The functions below erase the inputs of a task at its end, which an account may choose. The results
-// stay, and so does the record of how the task got them. The texts of vendors are erased, since they
-// may repeat the prompt. The lyrics of a song and the titles of its clips are results and stay, even
-// if the client wrote them.
+// The functions below erase the inputs of a task at its end, if its account has chosen that. The
+// results stay, and so does the record of how the task got them. The texts of vendors are erased,
+// since they may repeat the prompt. The lyrics of a song and the titles of its clips are results
+// and stay, even if the client wrote them.
 
 // NoParams are the parameters of a task whose request was erased.
 var NoParams = json.RawMessage(`{}`)

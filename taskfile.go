@@ -7,8 +7,8 @@ import (
 )
 
 // TaskFile is an input that is a file of another task of the account, with the address
-// /v1/tasks/{id}/files/{n}. The other task is a source of the one with the input, and may still
-// run when that is submitted (D21).
+// /v1/tasks/{id}/files/{n}. The other task is called a source. It may still run when the task with
+// the input is submitted (D21).
 type TaskFile struct {
 	Field  string `json:"field"` // of the request, such as image_urls[0]
 	TaskID string `json:"task_id"`

@@ -31,8 +31,8 @@ type UsageFilter struct {
 
 // Usage is one row of usage. Columns that the query does not group by are zero.
 //
-// A task or a speech is counted in one row only: while it is open by the time of its submit, then
-// by the time of its end, with what it was charged.
+// A task or a speech is counted in one row only. While it is open, the time of its submit decides
+// which. After that the time of its end decides, and Cost includes what it was charged.
 type Usage struct {
 	Day       time.Time
 	AccountID string
@@ -78,8 +78,8 @@ type StatementFilter struct {
 }
 
 // Statement lists what changed an account's balance, oldest first. Opening and the changes of all
-// lines sum to Closing. If more lines follow, Closing is where they begin. By task, only the
-// totals and the spent amounts sum up: a hold changes neither.
+// lines sum to Closing. If more lines follow, Closing is the balance at which they begin. By task,
+// only the totals and the spent amounts sum up: a hold changes neither.
 type Statement struct {
 	Opening, Closing Balance
 	Lines            []StatementLine

@@ -265,7 +265,7 @@ func (s *Server) handleAccount(c *call) error {
 	return c.ok(v)
 }
 
-// handleAccountChange changes an account. The account's own keys may change its webhook only. An
+// handleAccountChange changes an account. The account's own keys may change only its webhook. An
 // operator may give a reason, which goes into the audit.
 func (s *Server) handleAccountChange(c *call) error {
 	id, err := accountOf(c)

@@ -6,8 +6,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// auditView is one change on record. Before and After hold the fields that changed. The names are
-// those that accounts and keys have now.
+// auditView is one change on record. Before and After hold the fields that changed. ByName, Name
+// and Owner are present names, which may have changed since.
 type auditView struct {
 	ID        string          `json:"id"`
 	At        int64           `json:"at"`
@@ -49,8 +49,8 @@ func (s *Server) handleAudit(c *call) error {
 	return answerList(c, rows, more, err, func(e mediagate.AuditEntry) auditView { return viewAudit(e, names) })
 }
 
-// auditFilter reads the filters of the audit. An unknown action or account is an error. An object
-// or a key may be deleted by now, so any text is a valid filter for them.
+// auditFilter reads the filters of the audit. An unknown action or account is an error. The object
+// or the key that changed it may be deleted by now, so any text is a valid filter for either.
 func (s *Server) auditFilter(c *call) (f mediagate.AuditFilter, err error) {
 	if f.After, f.Limit, err = page(c, auditPrefix); err != nil {
 		return f, err

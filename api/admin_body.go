@@ -15,11 +15,11 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// fields reads the top level of a body of settings. It keeps the first problem. After that all
-// reads return zero values, so the caller checks err once, at the end.
+// fields reads the top-level fields of a settings body. It keeps the first problem that a read
+// finds, so the caller checks err once, after all reads.
 type fields struct {
 	body   map[string]any
-	models *models // those that the call began with
+	models *models // those in force when the call began
 	err    error
 }
 
@@ -77,13 +77,13 @@ func (f *fields) refuse(reason, param, format string, args ...any) {
 // has reports whether the field is present and not null.
 func (f *fields) has(name string) bool { return f.body[name] != nil }
 
-// given reports whether the field is present, if only as null, which removes a limit.
+// given reports whether the field is present, even as null. Null removes a limit.
 func (f *fields) given(name string) bool {
 	_, ok := f.body[name]
 	return ok
 }
 
-// only refuses all fields but these.
+// only refuses all fields except those in names.
 func (f *fields) only(names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(f.body)) {
 		if !slices.Contains(names, name) {
@@ -165,7 +165,7 @@ func (f *fields) money(param string, value any) (m mediagate.Micros, ok bool) {
 	return m, err == nil
 }
 
-// mostOf bounds integers. It fits a column and exceeds any real limit.
+// mostOf bounds integers. It fits into an integer column and exceeds any real limit.
 const mostOf = 1_000_000_000
 
 // decimal reads an optional amount of money that must not be negative.
@@ -205,8 +205,8 @@ func (f *fields) whole(name string, most int) *int64 {
 	return new(int64(n))
 }
 
-// caps reads which caps change, and returns the function that changes them. Caps that are not
-// named stay.
+// caps reads which caps change, and returns the function that changes them. Caps that the body does
+// not name stay unchanged.
 func (f *fields) caps() func(c *mediagate.Caps) {
 	unchanged := func(*mediagate.Caps) {}
 	if !f.given("caps") {
@@ -246,8 +246,8 @@ func (f *fields) caps() func(c *mediagate.Caps) {
 	}
 }
 
-// mostEntries bounds the entries of a list, since every call with the key goes through all of
-// them.
+// mostEntries bounds the length of a list, since each call with a key may search all the lists of
+// that key.
 const mostEntries = 100
 
 // texts reads an optional list of strings.

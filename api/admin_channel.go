@@ -46,7 +46,7 @@ type channelView struct {
 	NextProbeAt *int64   `json:"next_probe_at"`
 	InFlight    int      `json:"in_flight"` // jobs that run or may run at the vendor
 	Waiting     int      `json:"waiting"`   // tasks that are queued for a slot
-	Oldest      *int64   `json:"oldest"`    // of the jobs and tasks above
+	Oldest      *int64   `json:"oldest"`    // time of the oldest of these jobs and tasks
 	Polling     int      `json:"polling"`   // jobs that are polled for
 	ErrorRate   *float64 `json:"error_rate"`
 	LastError   *string  `json:"last_error"`
@@ -62,7 +62,7 @@ type retiredModel struct {
 	Until    int64  `json:"until"`
 }
 
-// retiredModels lists those of a channel, by name.
+// retiredModels lists the retired models of a channel, by name.
 func retiredModels(s mediagate.ChannelState, now time.Time) []retiredModel {
 	list := []retiredModel{}
 	for _, upstream := range slices.Sorted(maps.Keys(s.Retired)) {
@@ -116,9 +116,8 @@ func (s *Server) handleChannel(c *call) error {
 	return s.answerChannel(c, k)
 }
 
-// handleChannelChange enables or disables a channel. A disabled channel drains. Enabling it
-// closes its breaker, and lets jobs ask for its retired models again. The operator may give a
-// reason.
+// handleChannelChange enables or disables a channel. A disabled channel drains. Enabling a channel
+// closes its breaker and lets jobs use its retired models again. The operator may give a reason.
 func (s *Server) handleChannelChange(c *call) error {
 	k, err := s.pathChannel(c)
 	if err != nil {

@@ -22,13 +22,14 @@ const (
 	jobPrefix  = "job_"
 )
 
-// JobStore selects the tasks of jobs, and records the jobs.
+// JobStore counts the tasks that the filter of a job selects, and records the job.
 type JobStore interface {
 	CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, error)
 	NoteTaskJob(ctx context.Context, job mediagate.TaskJob) error
 }
 
-// jobView is a job that has begun. Job is null if no task matched.
+// jobView is the answer to a request for a job. Job is null if no task matched, since then no job
+// begins.
 type jobView struct {
 	Matched int     `json:"matched"`
 	Job     *string `json:"job"`
@@ -42,9 +43,9 @@ type dryView struct {
 
 var jobFields = []string{"filter", "action", "channel", "reason", "dry_run", "per_second"}
 
-// handleTaskActions begins a job that gives a command to all tasks that a filter selects. A dry
-// run only lists them. Unknown fields and filters are errors: a mistyped one must not act on more
-// tasks than the operator meant.
+// handleTaskActions begins a job that gives a command to all tasks that a filter selects. A dry run
+// only lists them. Unknown fields and filters are errors: a mistyped filter must not make the job
+// act on more tasks than the operator meant.
 func (s *Server) handleTaskActions(c *call) error {
 	f, err := s.fieldsOf(c, &catalog.FieldMask{Whole: true})
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *Server) handleTaskActions(c *call) error {
 		return err
 	}
 	if err := s.cfg.Starter.StartJob(c.ctx, job); err != nil {
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the job is not known to have begun", Err: err}
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "it is not known whether the job has begun", Err: err}
 	}
 	s.log.InfoContext(c.ctx, "an operator began a job", "job", job.ID, "action", job.Action, "matched", matched)
 	return c.json(http.StatusAccepted, jobView{matched, &job.ID})
@@ -134,7 +135,7 @@ func (s *Server) handleJob(c *call) error {
 		return errJob
 	case err != nil:
 		return &mediagate.Error{
-			Kind: mediagate.KindUnavailable, Message: "Temporal does not say how far the job is", Err: err,
+			Kind: mediagate.KindUnavailable, Message: "Temporal does not report the progress of the job", Err: err,
 		}
 	}
 	return c.ok(jobStatusView{id, status.State, status.Count, workflowView{"actions/" + id, orNull(run), orNull(page)}})
@@ -173,7 +174,7 @@ func (s *Server) usableChannel(ctx context.Context, name string) (knownChannel, 
 	}
 }
 
-// pace reads how many tasks a second a job gives its command to.
+// pace reads the rate of a job, in tasks a second.
 func (f *fields) pace(name string) int {
 	if !f.has(name) {
 		return defaultPace
@@ -187,7 +188,7 @@ func (f *fields) pace(name string) int {
 }
 
 // filter reads an object whose members are filters of the task list, and returns them as a query.
-// An empty value is an error here: in the query of a list it would select everything.
+// An empty value is an error here, since a list treats an empty filter as no filter.
 func (f *fields) filter(name string) url.Values {
 	object, ok := f.body[name].(map[string]any)
 	switch {

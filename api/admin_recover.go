@@ -14,8 +14,9 @@ const (
 	recoverPage = 500
 	// maxRecoverPage bounds the length of a page token. Temporal's tokens are shorter.
 	maxRecoverPage = 4096
-	// recoverMargin is how long before the time of the backup the search for runs without a row
-	// begins, since the clocks of Temporal and the database differ.
+	// recoverMargin is subtracted from the time of the backup to get the start of the search for
+	// runs without a row. It allows for a difference between the clocks of Temporal and the
+	// database.
 	recoverMargin = 10 * time.Minute
 	// recoverTime bounds a call, which may search all tasks for open ones.
 	recoverTime = 2 * time.Minute
@@ -27,8 +28,8 @@ const (
 	rowMissing    = "row_missing" // a run whose task has no row
 )
 
-// How page tokens begin. A client first has the tasks marked (pageMark), then pages through the
-// marked tasks (pageTasks), and then through the runs without a task (pageRuns).
+// The beginnings of page tokens. A client first has the tasks marked (pageMark), then pages through
+// the marked tasks (pageTasks), and then through the runs without a task (pageRuns).
 const (
 	pageMark  = "mark"
 	pageTasks = "tasks:"
@@ -58,9 +59,9 @@ type uncertainView struct {
 	At      int64   `json:"at"` // time of the submit, or of the run's start
 }
 
-// handleRecover marks the tasks of a restored database, whose rows may lack attempts, and then
-// lists page by page what an operator has to decide: tasks for which nothing is sent until their
-// job is found, and runs whose tasks are lost. The call may be repeated (D17).
+// handleRecover marks the open tasks of a restored database, since their rows may lack attempts. It
+// then lists, page by page, the cases that an operator has to decide: tasks for which nothing is
+// sent until their job is found, and runs whose task has no row. The call may be repeated (D17).
 func (s *Server) handleRecover(c *call) error {
 	f, err := s.fieldsOf(c, settingsFields)
 	if err != nil {

@@ -34,10 +34,10 @@ type taskPage struct {
 	Reasons map[string]int `json:"reasons,omitempty"`
 }
 
-// waitView says what a task does or waits for, until when, what happens then without help, and
-// which commands apply now. Kind names what it does or waits for in one word. Channels are those
-// that the task is queued for, or that of its last attempt. Sources are the tasks whose end it
-// waits for.
+// waitView says what a task does or waits for, until when, what happens then if no operator acts,
+// and which commands apply now. Kind names the step or the wait in one word. Channels lists the
+// channels that the task is queued for, or else the channel of its last attempt. Sources lists the
+// tasks whose end the task waits for.
 type waitView struct {
 	Kind     string   `json:"kind"`
 	Step     string   `json:"step"`
@@ -48,8 +48,8 @@ type waitView struct {
 	Sources  []string `json:"sources,omitempty"`
 }
 
-// stuckView says why a task is stuck. Drained lists its channels that an operator has disabled,
-// if that may be the reason why it gets no attempt.
+// stuckView says why a task is stuck. Drained lists the task's channels that an operator has
+// disabled, if the task is stuck for want of a channel.
 type stuckView struct {
 	Reason  string   `json:"reason"`
 	Drained []string `json:"drained,omitempty"`
@@ -257,7 +257,7 @@ func (s *Server) pathStory(c *call) (story.Story, error) {
 }
 
 // handleAdminTask answers with the story of a task. It shows the client's prompt only on request,
-// after it has noted the request in the audit.
+// after noting the request in the audit.
 func (s *Server) handleAdminTask(c *call) error {
 	prompt, err := oneOfQuery(c.query(), "prompt", yesNo...)
 	if err != nil {

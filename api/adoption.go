@@ -10,12 +10,12 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A client may lose the connection while its request waits for the task. It then usually sends
-// the request again. Adoption keeps that from making a second task: the next request of the same
-// key, with the same path and body, gets the first request's task. Two such requests at the same
-// time make two tasks.
+// A client may lose the connection while its request waits for the task. It then usually sends the
+// request again. Adoption prevents a second task: the next request of the same key, with the same
+// path and body, gets the first request's task. Two equal requests that wait at the same time make
+// two tasks.
 //
-// A submit takes part if submitRequest.adoptionWait is set, or if it has the header
+// A submit takes part if submitRequest.adoptionWait is set, or if the request has the header
 // Mediagate-Adopt: true, which package mcp sends.
 
 const (
@@ -36,8 +36,9 @@ func (c *call) adoptionWait(o submitRequest) time.Duration {
 	return o.adoptionWait
 }
 
-// adoptionWaitFor returns the adoption wait of a call in OpenAI's form that waits this long. It
-// is 0 for a call with an idempotency key, since the key already says which calls are the same.
+// adoptionWaitFor returns the adoption wait of a call in OpenAI's form that waits this long for its
+// task. The result is 0 for a call with an idempotency key, since the key already says which calls
+// are the same.
 func (c *call) adoptionWaitFor(wait time.Duration) time.Duration {
 	if wait == 0 || c.Request().Header.Get(idempotencyHeader) != "" {
 		return 0
@@ -74,8 +75,8 @@ func (s *Server) watchClient(c *call) {
 	c.Response().Before(func() { c.stopWatching() })
 }
 
-// noteAnswer records whether the client of a waiting call got its answer. A server fault is no
-// answer, nor is a timeout of the wait, nor an answer that was cut off.
+// noteAnswer records whether the client of a waiting call got its answer. A server fault, a timeout
+// of the wait and an answer that was cut off do not count as answers.
 func (s *Server) noteAnswer(c *call, err error) {
 	if c.stopWatching == nil || !c.stopWatching() {
 		return
@@ -93,7 +94,7 @@ func (s *Server) noteEnd(c *call, accountID string, note func(ctx context.Contex
 	defer cancel()
 	if err := note(ctx, accountID, c.waiter.ID); err != nil {
 		s.log.WarnContext(
-			ctx, "the end of a wait was not noted: until its time is over the same request does not adopt the task",
+			ctx, "the end of a wait was not noted: an equal request adopts the task only after the time of the wait",
 			"request", c.requestID, "error", err,
 		)
 	}

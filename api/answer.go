@@ -24,7 +24,7 @@ const gzipAbove = 1 << 10
 var packed = func() func(http.Handler) http.HandlerFunc {
 	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipAbove+1), gzhttp.EnableZstd(false))
 	if err != nil {
-		panic(err) // of constants
+		panic(err) // impossible: all options are constants
 	}
 	return wrap
 }()
@@ -87,7 +87,7 @@ func encode(body any) (json.RawMessage, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), err
 }
 
-// published is a text that many clients get, in the forms in which it is sent.
+// published is a text that many clients read, ready in each form in which it is sent.
 type published struct {
 	plain, zipped []byte // zipped is nil if compression saves nothing
 	etag          string
@@ -139,8 +139,8 @@ func takesGzip(values []string) bool {
 }
 
 // cors sets the headers that let scripts in a browser read the answer. It reports whether the
-// request is a preflight that it admitted. A preflight may use any headers that it asks for: only
-// the key decides what a call may do.
+// request is a preflight that it admitted. A preflight may ask for any headers, since only the key
+// decides what a call may do.
 func (s *Server) cors(c *call) bool {
 	header, request := c.Response().Header(), c.Request()
 	origin := request.Header.Get("Origin")
@@ -171,8 +171,8 @@ func (s *Server) cors(c *call) bool {
 	return true
 }
 
-// openToAll reports whether scripts of any origin may read the path, errors included: the balance
-// of a token, and uploaded files, whose links are secret.
+// openToAll reports whether scripts of any origin may read the path, errors included. These paths
+// are the balance of a token, and uploaded files, whose links are secret.
 func openToAll(path string) bool {
 	return path == "/v1/balance" || path == "/balance" || strings.HasPrefix(path, "/"+mediagate.FileFolder)
 }

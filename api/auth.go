@@ -15,11 +15,12 @@ import (
 // access says who may use a route.
 type access uint8
 
-// The zero value is accessAdmin, so that a row of the table without an access is for operators.
+// The zero value is accessAdmin, so that a route whose row in the table names no access is for
+// operators only.
 const (
 	accessAdmin   access = iota // operators
 	accessKey                   // callers with a key
-	accessLists                 // callers with a key, in any place that clients of other services use
+	accessLists                 // callers with a key, sent in any of the places that clients of other services use
 	accessBalance               // callers with a key; errors in the balance endpoints' form
 	accessOpen                  // anyone
 	accessVendors               // anyone, since the path has a token that only a vendor knows
@@ -52,8 +53,8 @@ type caller struct {
 	closed   bool           // an entry of the stored list cannot be read, so no address is allowed
 }
 
-// bearer returns the token of the Authorization header. It treats a missing header, another
-// scheme and an empty token alike.
+// bearer returns the token of the Authorization header. It returns false for a missing header,
+// another scheme or an empty token.
 func bearer(r *http.Request) (string, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -123,7 +124,7 @@ func (c *call) asActor() mediagate.Actor {
 	return a
 }
 
-// authenticate admits the call to the route, or returns why it does not.
+// authenticate admits the call to the route, or returns the error that refuses it.
 func (s *Server) authenticate(c *call, to route) (err error) {
 	if to.access.keyless() {
 		return nil

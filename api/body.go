@@ -46,7 +46,7 @@ func (s *Server) readBody(c *call, mask *catalog.FieldMask) (raw []byte, object 
 	return raw, object, err
 }
 
-// plainBody refuses a body with a content encoding, which nothing here decodes.
+// plainBody refuses a body with a content encoding, since the server decodes none.
 func (c *call) plainBody() error {
 	if c.route.body == bodyNone {
 		return nil
@@ -65,7 +65,7 @@ func (c *call) plainBody() error {
 }
 
 // parse parses the body. Large bodies are parsed two at a time, accounts in round robin. Small
-// ones do not wait behind them.
+// bodies need no permit.
 func (s *Server) parse(c *call, raw []byte, mask *catalog.FieldMask) (map[string]any, error) {
 	if len(raw) <= firstBuffer {
 		return parseObject(raw, mask)
@@ -84,7 +84,7 @@ func errTooLarge(limit int64) error {
 	return mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes", limit)
 }
 
-// firstBuffer is the buffer that a body begins with, whatever length it announces.
+// firstBuffer is the size of a body's first buffer, whatever length the request announces.
 const firstBuffer = 32 << 10
 
 // bodies names what Limits.Bodies bounds, for messages.
@@ -123,8 +123,9 @@ func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
 	}
 }
 
-// arrival is the body of a request while it arrives. The bytes that have come count in a limit. A
-// sender that is slower than a [limit.Pace], or takes longer than a request may, is cut off.
+// arrival reads the body of a request as it arrives. The bytes that have arrived count against a
+// limit. A sender that is slower than a [limit.Pace], or takes longer than a request may, is cut
+// off.
 type arrival struct {
 	call *call
 	of   *limit.Limit
@@ -159,8 +160,8 @@ func (a *arrival) room(buf []byte, size int64) ([]byte, error) {
 	return append(make([]byte, 0, size), buf...), nil
 }
 
-// grow enlarges the call's permit to size, once the limit has room for that. The time that it
-// waits does not count as slowness of the sender.
+// grow enlarges the call's permit to size, once the limit has room for that. The time that grow
+// waits does not count against the sender's pace.
 func (a *arrival) grow(size int64) (err error) {
 	began := time.Now()
 	ctx, cancel := a.call.detachedContext(a.wait)
@@ -211,9 +212,10 @@ const (
 	restTime  = 3 * time.Second
 )
 
-// skipBody runs before every answer. It lets a client that is still sending finish, within
-// bounds: closing a connection with unread data resets it, and the client would see the reset
-// instead of the answer. A client that waits for 100 Continue has sent nothing.
+// skipBody runs before every answer. It lets a client that is still sending finish, within bounds:
+// closing a connection with unread data resets it, and the client would see the reset instead of
+// the answer. A client that waits for 100 Continue has sent nothing, so nothing of its body is
+// read.
 func (c *call) skipBody() {
 	r := c.Request()
 	if c.read || r.ContentLength == 0 || r.Body == nil {
@@ -229,8 +231,8 @@ func (c *call) skipBody() {
 	c.giveUpBody()
 }
 
-// giveUpBody ends the connection after the answer, since it is not known where the next request
-// would begin.
+// giveUpBody closes the connection after the answer, since the server cannot tell where the next
+// request would begin.
 func (c *call) giveUpBody() {
 	c.read = true
 	c.Response().Header().Set("Connection", "close")
@@ -406,8 +408,8 @@ func escapesNUL(quoted []byte) bool {
 	}
 }
 
-// number parses a number. It refuses one that a double cannot hold, since parsers differ in what
-// they make of it.
+// number parses a number. It refuses a number that a double cannot hold, since parsers read such a
+// number differently.
 func (p *parser) number(keep bool) (any, error) {
 	literal, err := p.decoder.ReadValue()
 	if err != nil {

@@ -59,9 +59,9 @@ func (c *call) class() string {
 	return c.route.class()
 }
 
-// setTimeout gives the call's further queries to the database this much time. Their context does
-// not follow the request's own: net/http ends that one when the client closes its sending side,
-// which is no abort. Only a failed write shows that nobody reads any more.
+// setTimeout gives the call's further queries to the database this much time. Their context is
+// detached from the request's, which net/http ends when the client closes its sending side. Such a
+// client may still read the answer; only a failed write shows that it does not.
 func (c *call) setTimeout(d time.Duration) {
 	c.cancelContext()
 	c.ctx, c.cancel = c.detachedContext(d)
@@ -112,7 +112,7 @@ func (c *call) answerWithin(wait time.Duration) {
 	c.writeBy(time.Now().Add(wait + more))
 }
 
-// takeLong gives the call this much time for its queries, and its answer as much and a little more.
+// takeLong gives the call this much time for its queries, and slightly more for its answer.
 func (c *call) takeLong(d time.Duration) {
 	c.setTimeout(d)
 	c.answerWithin(d)
@@ -133,7 +133,8 @@ func (c *call) asTimeout(err error) error {
 // callKey holds the *call in Echo's context.
 const callKey = "mediagate.call"
 
-// buffers are reused for answers, since tasks are read far more often than they are written.
+// buffers are reused for answers, so that frequent calls, such as reading a task, allocate less
+// memory.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // json answers with a body as JSON.

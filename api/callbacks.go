@@ -35,9 +35,9 @@ type HintStore interface {
 	Hint(ctx context.Context, taskID string, n int) (due bool, err error)
 }
 
-// handleCallback takes a vendor's report that a job may have changed. It reads nothing but the
-// token, and all that it does is to make the job's next poll due. It answers every token alike:
-// with 204, or with the challenge by which MiniMax tests an address.
+// handleCallback takes a vendor's report that a job may have changed. Its only effect is that the
+// next poll of the token's job is due; the rest of the report is not believed. It answers every
+// token alike: with 204, or with the challenge by which MiniMax tests an address.
 func (s *Server) handleCallback(c *call) error {
 	c.quiet = !s.hints.add(c.Param("token"))
 	if challenge := c.challenge(); challenge != nil {
@@ -48,8 +48,8 @@ func (s *Server) handleCallback(c *call) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// challenge returns the challenge in a short body, a string or a number. It reads and discards
-// the beginning of a longer body, and ends the connection if there is more.
+// challenge returns the challenge, a string or a number, of a short body. It discards up to
+// callbackBytes of a longer body. If there is more, it closes the connection.
 func (c *call) challenge() json.RawMessage {
 	r := c.Request()
 	if r.ContentLength > callbackBytes {

@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The console is a single-page application: every path below /console that is no file answers
-// with index.html, which shows the page of that path.
+// The console is a single-page application: for every path below /console that has no file, the
+// answer is index.html, which shows the page of that path.
 
 const (
 	consolePath   = "/console"
@@ -83,8 +83,8 @@ func newConsole(files fs.FS, media []string) (*console, error) {
 	return c, err
 }
 
-// asksForConsole reports whether a browser asks for /, which is no route: it is redirected to the
-// console.
+// asksForConsole reports whether a browser asks for /, which is no route. Such a request is
+// redirected to the console.
 func (s *Server) asksForConsole(r *http.Request) bool {
 	return s.console.files != nil && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		strings.Contains(r.Header.Get("Accept"), "text/html")

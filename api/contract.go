@@ -115,13 +115,13 @@ type pricing struct {
 	Rows           []pricingRow `json:"rows"`
 }
 
-// priceHold says how many units are held beyond those that the request asks for, if the request
-// has a certain list. The vendor may then count more.
+// priceHold says how many units are held beyond those that the request asks for, if the request has
+// the list Given. The vendor may count more units for such a request.
 type priceHold struct {
 	Given string         `json:"given"`
 	Where map[string]any `json:"where,omitempty"` // what an item of the list must have
-	Least int64          `json:"least,omitempty"` // so many units of the first quantity at least
-	More  int64          `json:"more,omitempty"`  // so many units more
+	Least int64          `json:"least,omitempty"` // at least this many units of the first quantity
+	More  int64          `json:"more,omitempty"`  // this many more units
 }
 
 type pricingRow struct {

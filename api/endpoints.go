@@ -240,8 +240,8 @@ func (s *Server) handleEventRedelivery(c *call) error {
 }
 
 // readEndpoint reads the fields of an endpoint and returns the function that applies them. Null
-// removes the description and balance_low. The endpoint must be valid afterwards: the event
-// balance.low needs balance_low.
+// removes the description and balance_low. The function refuses a change after which the endpoint
+// would receive balance.low events without having a balance_low.
 func (s *Server) readEndpoint(f *fields) (apply func(e *mediagate.Endpoint) error) {
 	url, events, enabled, description := s.webhookAddress(f, "url"), f.events(), f.flag("enabled"), f.description()
 	low := f.balanceLow()
@@ -304,7 +304,8 @@ func (f *fields) events() []mediagate.EventType {
 	return slices.DeleteFunc(all, func(t mediagate.EventType) bool { return !named[t] })
 }
 
-// description reads a string that may be blank. A blank description removes it, as null does.
+// description reads a string that may be blank. A blank string removes the description, as null
+// does.
 func (f *fields) description() string {
 	if text, ok := f.body["description"].(string); ok && strings.TrimSpace(text) == "" {
 		return ""

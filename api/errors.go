@@ -18,7 +18,7 @@ type envelope uint8
 const (
 	envelopeA       envelope = iota // {error: {code: status, message, type}}
 	envelopeMusic                   // form B with param and code
-	envelopeReplace                 // the same; too little money is a 403
+	envelopeReplace                 // form B like envelopeMusic, but too little money is a 403
 	envelopeUpload                  // form B without param and code
 	envelopeBalance                 // form A; a 401 also has {success: false, message}
 	envelopeOpenAI                  // form B's fields with form A's types, as OpenAI's clients read it
@@ -53,8 +53,8 @@ const (
 
 var fault = rendering{http.StatusInternalServerError, wordServer, wordServer, "internal_error", "internal error", "internal_error"}
 
-// renderings maps kinds to answers. A kind that is not listed never concerns a client, and looks
-// like an internal error.
+// renderings maps kinds to answers. A kind that is not listed concerns no client. If one gets out
+// all the same, the client sees an internal error.
 var renderings = map[mediagate.Kind]rendering{
 	mediagate.KindInternal:        fault,
 	mediagate.KindInvalid:         {http.StatusBadRequest, wordInvalid, "invalid_request", "invalid_request", "", "invalid"},
@@ -127,12 +127,12 @@ func domainError(err error) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindInternal, Err: err}
 }
 
-// errRoute names the request that has no route.
+// errRoute returns the error of a request that has no route.
 func errRoute(r *http.Request) error {
 	return mediagate.Errorf(mediagate.KindNotFound, "no such route: %s", requestLine(r))
 }
 
-// errMethod names the request whose route does not take its method.
+// errMethod returns the error of a request whose route does not take its method.
 func errMethod(r *http.Request) error {
 	return mediagate.Errorf(mediagate.KindMethod, "method not allowed: %s", requestLine(r))
 }
@@ -140,8 +140,8 @@ func errMethod(r *http.Request) error {
 // longestTarget bounds how much of a request an answer repeats.
 const longestTarget = 200
 
-// requestLine returns the method and path of a request, in ASCII and without the query. HEAD
-// reads as GET, so that both have the same answer.
+// requestLine returns the method and path of a request, in ASCII and without the query. It writes
+// HEAD as GET, so that both get the same answer.
 func requestLine(r *http.Request) string {
 	text := r.Method + " " + r.URL.EscapedPath()
 	if r.Method == http.MethodHead {
@@ -263,7 +263,7 @@ func nameField(message, param string) string {
 	return param + ": " + message
 }
 
-// hasWord reports whether the text contains the word, not just as a part of a longer one.
+// hasWord reports whether the text contains the word as a whole word.
 func hasWord(text, word string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)

@@ -27,13 +27,13 @@ const (
 	// streamWrite bounds the sending of one event.
 	streamWrite = 20 * time.Second
 	// halfClosedInterval replaces streamInterval once the client has closed its sending side. Few
-	// clients do that and go on reading, and only a failed write shows which of them has left.
+	// such clients go on reading, and only a failed write shows which of them have left.
 	halfClosedInterval = time.Second
 )
 
-// handleEvents streams the task: as it is, and after each visible change until its end. A client
-// that reconnects with the id of the last event gets newer ones only. If that event was the end,
-// 204 tells the client not to come back.
+// handleEvents streams the task: its present state, and its new state after each visible change,
+// until its end. A client that reconnects with the id of its last event gets only newer ones. If
+// that event was the end, 204 tells the client not to come back.
 func (s *Server) handleEvents(c *call) error {
 	language, err := oneOfQuery(c.query(), "language", view.Languages()...)
 	if err != nil {
@@ -158,8 +158,8 @@ type events struct {
 	alive bool
 }
 
-// begin sends the header. After it there is no other answer, and the deadlines of ordinary
-// answers no longer apply: each piece has its own.
+// begin sends the header. After the header no other answer is possible. Instead of one deadline for
+// the answer, each piece then has its own.
 func (e *events) begin() {
 	header := e.call.Response().Header()
 	header.Set("Content-Type", eventStream)
@@ -204,8 +204,8 @@ const (
 	watchLimit = 5 * time.Second
 )
 
-// watcher serves all long polls and streams with one goroutine. It runs only while a call waits,
-// and reads the versions of all awaited tasks in one query.
+// watcher serves all long polls and streams with one goroutine. The goroutine runs only while a
+// call waits. It reads the versions of the awaited tasks in batches, one query a batch.
 type watcher struct {
 	store TaskStore
 	log   *slog.Logger
@@ -296,7 +296,7 @@ func (w *watcher) loop() {
 	}
 }
 
-// awaitedIDs returns the ids of the awaited tasks. If there are none the loop has ended.
+// awaitedIDs returns the ids of the awaited tasks. If there are none, it marks the loop as ended.
 func (w *watcher) awaitedIDs() (ids []string, idle bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

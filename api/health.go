@@ -127,7 +127,7 @@ func NewRecentFor[T any](keep time.Duration, now func() time.Time, check func() 
 	return &Recent[T]{check: check, now: now, keep: keep}
 }
 
-// Get returns the last result, or runs the check if that is too old.
+// Get returns the last result, or runs the check if that result is too old.
 func (r *Recent[T]) Get() T {
 	r.mu.Lock()
 	now := r.now()

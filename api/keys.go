@@ -142,7 +142,7 @@ func (s *Server) handleKeyDeletion(c *call) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// giveKey makes a key that may do no more than the caller's.
+// giveKey makes a key that may do no more than the caller's key.
 func (s *Server) giveKey(c *call, f *fields, key mediagate.Key, secret mediagate.KeySecret) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {

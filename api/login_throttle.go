@@ -15,7 +15,7 @@ import (
 // attempt with another made-up key costs a query to the database.
 const (
 	failureWindow        = time.Minute
-	maxFailuresOfNetwork = 60    // failed attempts of an address in a window, for IPv6 of a /64
+	maxFailuresOfNetwork = 60    // failed attempts of an address (IPv6: of a /64) in a window
 	maxFailures          = 1_000 // failed attempts of all addresses in a window
 	failureDelay         = time.Second
 )
@@ -31,7 +31,6 @@ type loginThrottle struct {
 	of    map[netip.Prefix]int
 }
 
-// countFailure counts a failed login.
 func (t *loginThrottle) countFailure(client netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +42,8 @@ func (t *loginThrottle) countFailure(client netip.Addr) {
 	t.of[listener.NetworkOf(client)]++
 }
 
-// isThrottled reports whether the address may no longer query the database freely, because too
-// many logins have failed.
+// isThrottled reports whether the address needs a permit to query the database, because too many
+// logins have failed.
 func (t *loginThrottle) isThrottled(client netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,9 +67,9 @@ func (s *Server) identify(ctx context.Context, c *call, token string) (who *call
 	return who, err
 }
 
-// throttleLogin runs an attempt to log in. A throttled address still gets an answer to every
-// valid key: at once if the key is cached, otherwise after it got a permit, of which there are
-// few. It learns about a failure only after failureDelay.
+// throttleLogin runs an attempt to log in. A throttled address still gets an answer to every valid
+// key: at once if the key is cached, otherwise after it got one of a few permits. It gets the
+// answer to an unknown key only after failureDelay.
 func (s *Server) throttleLogin(ctx context.Context, c *call, try func(permitFunc) error) error {
 	isThrottled := s.throttle.isThrottled(c.client)
 	var acquire permitFunc

@@ -27,7 +27,7 @@ type lookupCache[T any] struct {
 
 	mu      sync.Mutex
 	known   map[[32]byte]cachedLookup[T]
-	unknown map[[32]byte]time.Time // when the store last said so
+	unknown map[[32]byte]time.Time // when the store last reported the hash as unknown
 }
 
 type cachedLookup[T any] struct {
@@ -114,9 +114,9 @@ func (r *lookupCache[T]) forget(hash [32]byte, now time.Time) {
 	r.unknown[hash] = now
 }
 
-// forgetWhere drops the cached answers whose value this process has changed, as changed reports,
-// so that the change takes effect here at once. It also drops all unknown hashes, since one of
-// them may be known by now.
+// forgetWhere drops the cached answers for which changed returns true. The caller has changed their
+// values, and the change takes effect in this process at once. It also drops all unknown hashes,
+// since one of them may be known by now.
 func (r *lookupCache[T]) forgetWhere(changed func(value T) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -59,7 +59,7 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 }
 
 // Replace puts a new catalog in force, together with the routes that ask the adapters about its
-// models. Calls in progress keep the ones that they began with.
+// models. Calls in progress keep the catalog and the routes that they began with.
 func (s *Server) Replace(c *catalog.Catalog, routes Routes) error {
 	m, err := s.newModels(c, routes)
 	if err != nil {
@@ -102,8 +102,8 @@ func largestBody(c *catalog.Catalog, endpoint string) int64 {
 	return most
 }
 
-// canonical returns the model id that the name is an alias of. A model that is switched off by
-// now keeps its name.
+// canonical returns the model id that the name is an alias of. It returns a name that the catalog
+// does not know unchanged: the model may have been switched off.
 func (m *models) canonical(name string) string {
 	if known, ok := m.catalog.Model(name); ok {
 		return known.Canonical

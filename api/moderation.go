@@ -27,8 +27,8 @@ func (s *Server) checkHold(c *call, v validated) error {
 	return s.cfg.Store.CheckHold(c.ctx, key.AccountID, key.ID, hold)
 }
 
-// moderate checks what the client wrote for the vendor. Nothing is held or stored before it. Of a
-// refused request only the log line remains.
+// moderate checks what the client wrote for the vendor. It runs before money is held or anything is
+// stored, so a refused request leaves only a log line.
 func (s *Server) moderate(c *call, v validated) error {
 	if s.cfg.Moderator == nil || len(v.Prose) == 0 {
 		return nil

@@ -24,8 +24,8 @@ const (
 	oidcStartPath    = oidcPath + "/start"
 	oidcCallbackPath = oidcPath + "/callback"
 
-	// oidcSessionLife is how long a session by OpenID Connect lives: an account that the
-	// identity provider closes stays an operator for no longer.
+	// oidcSessionLife is how long a session by OpenID Connect lives. An operator whose account the
+	// identity provider closes stays signed in for at most this time.
 	oidcSessionLife = 4 * time.Hour
 	// oidcFlowLife is how long a browser may take between start and callback.
 	oidcFlowLife = 10 * time.Minute
@@ -37,8 +37,8 @@ const (
 type IdentityProvider interface {
 	// Host returns the host of the provider's address, by which people know the provider.
 	Host() string
-	// Fingerprint returns a fingerprint of the provider's settings. When it changes, the sessions
-	// that began before end.
+	// Fingerprint returns a fingerprint of the provider's settings. When it changes, all earlier
+	// sessions end.
 	Fingerprint() [32]byte
 	// Begin returns the address at the provider to which the browser with this token is sent.
 	Begin(ctx context.Context, token string) (address string, err error)
@@ -140,8 +140,9 @@ func (s *Server) handleOIDCCallback(c *call) error {
 	return c.Redirect(http.StatusFound, consolePath+"/sign-in#signed-in")
 }
 
-// finishFlow finds out whom the identity provider sends back. An answer that fails the checks counts
-// as a failed login. A refusal by the provider does not count: it is no guess.
+// finishFlow finds out whom the identity provider sends back. An answer that fails the checks
+// counts as a failed login. A refusal by the provider does not count, since the browser did not
+// guess.
 func (s *Server) finishFlow(c *call, token string) (who operator, err error) {
 	err = s.throttleLogin(c.ctx, c, func(acquire permitFunc) error {
 		var permit *limit.Permit

@@ -24,7 +24,7 @@ import (
 // OpenAI's clients may send forms. Each part of a form is a field of the body, or a piece of one:
 // the parts a[b][0] and a[b][1] make the list b in the object a.
 
-// openAIForm is a form that has been read into the body that JSON would have given.
+// openAIForm is a form, converted to the body that the same request would have in JSON.
 type openAIForm struct {
 	body     map[string]any // without the pictures
 	pictures []picture      // in the order of the form
@@ -92,7 +92,7 @@ func (f openAIForm) submitRequest(endpoint string) submitRequest {
 	}
 }
 
-// formPart is a part of a form.
+// formPart is one part of a form: a text or a file.
 type formPart struct {
 	name    string
 	content []byte

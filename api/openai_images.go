@@ -84,8 +84,8 @@ func (s *Server) answerImages(c *call, read func(*call) (submitRequest, string, 
 	return err
 }
 
-// readImages reads a body. If it is in OpenAI's form, format says how the answer has to show the
-// pictures.
+// readImages reads a body. If it is in OpenAI's form, format says whether the answer holds links to
+// the pictures or the pictures themselves.
 func (s *Server) readImages(c *call) (o submitRequest, format string, err error) {
 	raw, body, err := s.readBody(c, c.models.fieldMasks[imagesPath])
 	if err != nil {
@@ -157,7 +157,8 @@ func takeFormat(body map[string]any) (format string, err error) {
 	}
 }
 
-// pictureFailure returns nil if the task has pictures, and otherwise why not.
+// pictureFailure returns nil if the task is completed, and otherwise the error that says why it has
+// no pictures.
 func pictureFailure(t *mediagate.Task) error {
 	switch {
 	case t.Status == mediagate.StatusCompleted:

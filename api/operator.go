@@ -14,7 +14,7 @@ type Operator struct {
 	Role    mediagate.OperatorRole
 }
 
-// operator is who makes a call to the admin API.
+// operator is the operator who makes a call to the admin API.
 type operator struct {
 	name string
 	role mediagate.OperatorRole
@@ -23,8 +23,8 @@ type operator struct {
 // operatorsTenant is the tenant that all operators share in the limits.
 const operatorsTenant = "operators"
 
-// ReplaceOperators puts another list of operators in force. Other keys stop working at once, and
-// so do the sessions that began with them.
+// ReplaceOperators puts another list of operators in force. Keys that are not in the list stop
+// working at once, and so do the sessions that began with them.
 func (s *Server) ReplaceOperators(list []Operator) { s.operators.Store(&list) }
 
 // operatorOfKey finds the operator whose key has the hash. It compares the hash with those of

@@ -131,8 +131,8 @@ type attachment struct {
 	file mediagate.File
 }
 
-// attach adds the picture to the request, if it could be uploaded, and returns the address that
-// it will have.
+// attach adds the picture to the request and returns the address that it will have as an upload. It
+// refuses a picture that could not be uploaded.
 func (s *Server) attach(o *submitRequest, p picture) (address string, err error) {
 	head := make([]byte, imagefile.SniffLen)
 	n, _ := io.ReadFull(p.open(), head) // a shorter file is no picture

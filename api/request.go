@@ -196,8 +196,8 @@ func matches(pattern, name string) bool {
 type Support struct {
 	Sync   bool     // the submit call itself returns the result
 	Fields []string // the request fields that the route takes
-	// Unserved is set if none of our channels serves the route. One may be added while the task
-	// waits.
+	// Unserved is set if none of our channels serves the route. A channel may be added while the
+	// task waits.
 	Unserved bool
 	// Err says why the route does not support the request: a KindInvalid that names the field and the
 	// rule, but quotes nothing that the client wrote. Any other kind is an internal error, which says

@@ -53,7 +53,7 @@ func (r route) class() string {
 type body uint8
 
 const (
-	bodyNone  body = iota // none; one that comes anyway is skipped
+	bodyNone  body = iota // none; a body that comes anyway is skipped
 	bodyJSON              // one object
 	bodyMaybe             // one object; an empty body counts as {}
 	bodyForm              // multipart, with one file

@@ -26,8 +26,8 @@ type throughAdmin struct{}
 // maxHeaderBytes bounds the header of a request. net/http reads a few KiB more.
 const maxHeaderBytes = 64 << 10
 
-// listeners returns what Serve answers on, all with the same bounds. Each counts its connections
-// by itself, so that a flood of clients does not keep operators out.
+// listeners returns the listeners that Serve answers on, all with the same bounds. Each counts only
+// its own connections, so that a flood of clients does not keep operators out.
 func (s *Server) listeners(l net.Listener) []httpServer {
 	open := func(l net.Listener, all *listener.Connections, base context.Context) httpServer {
 		return httpServer{&http.Server{
@@ -69,7 +69,8 @@ func shutDown(ctx context.Context, listeners []httpServer, onCut func()) error {
 }
 
 // isServedHere reports whether the listener that a request came by serves the route. If the admin
-// API has its own listener, only that one serves it. Health and the console are served on both.
+// API has its own listener, only that listener serves it. Health and the console are served on
+// both.
 func (s *Server) isServedHere(r *http.Request, route string) bool {
 	if s.cfg.AdminListener == nil || route == healthPath || route == readyPath || strings.HasPrefix(route, consolePath) {
 		return true
@@ -89,9 +90,9 @@ func (s *Server) newConnections(active, overflow *limit.Limit) *listener.Connect
 	})
 }
 
-// beginCall marks the call's connection as active. It aborts the call if the connection was closed to
-// make room for another one, since the client would never see the answer. It reports whether the
-// connection is over the limit. Without a connection, as in a test, it is not.
+// beginCall marks the call's connection as active. It aborts the call if the connection was closed
+// to make room for another one, since the client would never see the answer. It reports whether the
+// connection is over the limit. Without a connection, as in a test, it returns false.
 func (s *Server) beginCall(r *http.Request) (overLimit bool) {
 	c := listener.Of(r)
 	if c == nil {

@@ -54,7 +54,8 @@ type Server struct {
 	entropy ulid.MonotonicReader
 }
 
-// New makes a Server. Close must be called when it is no longer used. Serve does that itself.
+// New makes a Server. Close must be called when the Server is not used any more. Serve calls it at
+// its end.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	groups, groupsErr := parseGroups(cfg.Groups)
@@ -108,12 +109,12 @@ const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second
 	answerTimeout  = 130 * time.Second
-	cutTime        = 3 * time.Second // for calls that are cut off to end
+	cutTime        = 3 * time.Second // for the end of calls that are cut off
 )
 
-// Serve answers on the listener, and on the admin API's own, until ctx ends. Then it releases
-// long polls, lets running requests and speeches finish, starts the runs of the tasks that wait
-// for that, and returns nil. It cuts off what does not end within the grace time.
+// Serve answers on the listener, and on the admin API's own, until ctx ends. Then it releases long
+// polls, lets running requests and speeches finish, starts the runs of the tasks that still wait
+// for their start, and returns nil. It cuts off what does not end within the grace time.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	listeners := s.listeners(l)
 	failed := make(chan error, len(listeners))
@@ -140,7 +141,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.awaitSpeeches()
 	for range listeners {
 		if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
-			s.log.WarnContext(ctx, "the API stopped without being told to", "error", served)
+			s.log.WarnContext(ctx, "a listener of the API stopped by itself", "error", served)
 		}
 	}
 	s.Close()
@@ -235,7 +236,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		cut := errors.Is(err, errCut)
 		switch {
 		case cut:
-			err = nil // the client did it
+			err = nil // the connection is cut, without an answer
 		case err != nil:
 			err = s.answerError(c, err)
 		}

@@ -26,7 +26,7 @@ const (
 	sessionPath = consolePath + "/session"
 	csrfHeader  = "X-Csrf-Token"
 	sessionLife = 12 * time.Hour
-	signInBody  = 4 << 10 // without a key, so it is small
+	signInBody  = 4 << 10 // small, since anyone may send it without a key
 
 	// SignInLinkLife is how long a sign-in link works.
 	SignInLinkLife = time.Hour
@@ -102,10 +102,10 @@ func (c *call) checkCSRF(token string) error {
 	return errCSRF
 }
 
-// sessionCookie returns the session cookie, without a token, for the listener that the request
-// came by. Over TLS it has the prefix __Host-, so that no other host can set it. On the admin
-// API's own listener it does without prefix and Secure, since it is not known whether there is TLS
-// in front of that listener.
+// sessionCookie returns the session cookie, without a token, for the listener that the request came
+// by. Over TLS it has the prefix __Host-, so that no other host can set it. On the admin API's own
+// listener the cookie has neither the prefix nor Secure, since the server cannot know whether TLS
+// is used in front of that listener.
 func (s *Server) sessionCookie(r *http.Request) *http.Cookie {
 	cookie := &http.Cookie{Name: "mediagate_session", Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	if strings.HasPrefix(originOf(s.cfg.PublicURL), "https:") && r.Context().Value(throughAdmin{}) == nil {
@@ -237,8 +237,8 @@ func (s *Server) handleSession(c *call) error {
 var signInFields = fieldMaskOf("key", "link")
 
 // checkTLS refuses a sign-in from our own page without TLS if the cookie needs TLS. The browser
-// would drop the cookie, and the console would ask for the key again. Browsers accept the cookie
-// on their own machine.
+// would drop the cookie, and the console would ask for the key again. From localhost a browser
+// accepts the cookie even without TLS.
 func (s *Server) checkTLS(r *http.Request) error {
 	public := originOf(s.cfg.PublicURL)
 	page, err := url.Parse(r.Header.Get("Origin"))

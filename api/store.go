@@ -79,7 +79,8 @@ type TaskStore interface {
 // StoryStore reads the stories of tasks, and takes commands for them.
 type StoryStore interface {
 	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
-	// Outlook reads what a task waits for, Story all that is stored of it, for tasks of any account.
+	// Outlook reads what a task waits for. Story reads all that is stored about a task. Both take
+	// tasks of any account.
 	Outlook(ctx context.Context, taskID string) (story.Story, error)
 	Story(ctx context.Context, taskID string) (story.Story, error)
 	// Command records a command and applies it. If the command does not apply, it returns
@@ -194,7 +195,7 @@ type AuditStore interface {
 	Audit(ctx context.Context, f mediagate.AuditFilter) (entries []mediagate.AuditEntry, hasMore bool, err error)
 }
 
-// LedgerStore is the money as operators see it.
+// LedgerStore grants money, and reads the ledger, usage and statements.
 type LedgerStore interface {
 	Grant(
 		ctx context.Context, accountID string, amount mediagate.Micros, reference string,
@@ -259,7 +260,7 @@ type RestoreStore interface {
 	MarkRestored(ctx context.Context, notedAt time.Time, limit int) (marked int, err error)
 	// UncertainTasks lists the marked tasks that wait for an operator.
 	UncertainTasks(ctx context.Context, after string, limit int) (tasks []mediagate.UncertainTask, hasMore bool, err error)
-	// Unknown returns those of the ids that no task has.
+	// Unknown returns the ids that belong to no task.
 	Unknown(ctx context.Context, ids []string) (unknown []string, err error)
 }
 

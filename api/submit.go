@@ -62,8 +62,8 @@ func (s *Server) readSubmitRequest(c *call) (submitRequest, error) {
 const strictHeader = "Mediagate-Strict"
 
 // strictNames returns the field names of a body if header or key ask for strict mode, in which
-// every field must be known. The header takes precedence. Fields of the call itself, own, are
-// left out.
+// every field must be known. The header takes precedence. It leaves out own, the fields of the call
+// itself.
 func (c *call) strictNames(raw []byte, own ...string) ([]string, error) {
 	strict := c.caller.key.Strict
 	switch value := c.Request().Header.Get(strictHeader); {
@@ -256,8 +256,8 @@ func preference(h http.Header, wanted string) (value string, found bool) {
 	return "", false
 }
 
-// preferredWait reads Prefer: wait=N, in whole seconds. It returns 60 s for a wait without a
-// number or above 60, and 0 if there is none that can be read.
+// preferredWait reads Prefer: wait=N, in whole seconds. It returns 60 s for a wait without a number
+// or above 60, and 0 if Prefer has no readable wait.
 func preferredWait(h http.Header) time.Duration {
 	value, found := preference(h, "wait")
 	seconds, err := strconv.ParseUint(value, 10, 32)
@@ -306,8 +306,8 @@ func readIdempotencyKey(h http.Header) (string, error) {
 	return key, nil
 }
 
-// newTask makes the row of a validated submit. Its times have the database's precision. The time
-// in the id is that of the creation, by which lists are sorted.
+// newTask makes the row of a validated submit. Its times have the database's precision. The id
+// holds the time of creation, by which lists are sorted.
 func (s *Server) newTask(c *call, v validated) mediagate.Task {
 	now := s.now().UTC().Truncate(time.Microsecond)
 	plan := v.Plan

@@ -86,8 +86,8 @@ func (s *Server) handleTask(c *call) error {
 	})
 }
 
-// handleMusicTask shows a music task in the form of the music endpoint. Other tasks are unknown
-// there.
+// handleMusicTask shows a music task in the form of the music endpoint. A task of another type gets
+// the same answer as an unknown task.
 func (s *Server) handleMusicTask(c *call) error {
 	t, err := s.pathTask(c)
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task) error {
 // waits names what Limits.Waits bounds, for messages: long polls and streams.
 const waits = "waiting requests"
 
-// awaitEnd waits until the task ends, the time is up, or the server stops, and returns the stored
-// task then, if the key may still read it.
+// awaitEnd waits until the task ends, the time is up, or the server stops. It then returns the
+// stored task, if the key may still read it.
 func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediagate.Task, error) {
 	lease, err := c.tryAcquire(s.cfg.Limits.Waits, 1, waits)
 	if err != nil {
@@ -542,7 +542,7 @@ const removeTime = 5 * time.Second
 
 // handleErasure erases a task in the database, and then removes the task's files. The database
 // decides whether the task may be erased. If the bucket does not remove the files now, the workers
-// do it later: the row says that they are due for a sweep.
+// do it later: the row marks the files as due for a sweep.
 func (s *Server) handleErasure(c *call) error {
 	id, err := pathTaskID(c, errTaskID)
 	if err != nil {

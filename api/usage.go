@@ -187,7 +187,8 @@ func (of namedUsage) cell(by mediagate.UsageBy, u mediagate.Usage) *string {
 	}
 }
 
-// clientUsage and operatorUsage list what each may group by, in the order of the columns.
+// clientUsage and operatorUsage list the columns that clients and operators may group by, in the
+// order in which they are shown.
 func clientUsage() []mediagate.UsageBy {
 	return []mediagate.UsageBy{mediagate.ByDay, mediagate.ByModel, mediagate.ByKey}
 }

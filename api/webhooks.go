@@ -22,7 +22,7 @@ type Deliverer interface {
 	Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error)
 }
 
-// testTaskID is the id of the task in webhook tests, which does not exist.
+// testTaskID is the id of the made-up task in webhook tests.
 const testTaskID = taskPrefix + "00000000000000000000000000"
 
 // webhookTest is the result of a test.
@@ -177,8 +177,9 @@ func (s *Server) handleWebhookSecret(c *call) error {
 	return answerSecret(c, secrets, err)
 }
 
-// handleWebhookSecretRotation makes a new secret, beside which the present one still signs for a day.
-// If an earlier secret still signs as well, the call must be forced, since it ends that secret.
+// handleWebhookSecretRotation makes a new secret. The present one signs alongside it for another
+// day. If an earlier secret still signs as well, the call must be forced, since it ends that
+// secret.
 func (s *Server) handleWebhookSecretRotation(c *call) error {
 	force, err := oneOfQuery(c.query(), "force", yesNo...)
 	if err != nil {

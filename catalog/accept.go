@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/catalog/price"
 )
 
-// Request is a validated submit in our own form, which is no vendor's.
+// Request is a validated submit in our own form, which depends on no vendor.
 type Request struct {
 	Params  json.RawMessage    // the known fields with defaults, without model, webhook and Uploads; metadata has only the inputs
 	Uploads map[string]string  // data URIs in the request, by field

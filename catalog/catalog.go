@@ -32,8 +32,8 @@ func WithMediaURLCheck(check MediaURLCheck) Option {
 	return func(l *loader) { l.check = check }
 }
 
-// WithTaskFileOf refuses requests whose texts contain the URL of a task's file: the vendor would
-// fetch it without a key. of parses the address of such a file.
+// WithTaskFileOf refuses requests whose texts contain the URL of a task's file, since the vendor
+// would fetch that URL without a key and fail. of parses the address of such a file.
 func WithTaskFileOf(of func(url string) (taskID string, n int, ok bool)) Option {
 	return func(l *loader) { l.taskFileOf = of }
 }
@@ -52,10 +52,10 @@ type loader struct {
 	problems    []error
 }
 
-// Load reads the built-in models and, unless dir is empty, lays the *.yaml and *.yml files of dir
-// over them. A file with the id of a built-in model replaces the keys that it has, one with a new
-// id adds a model, and one with `enabled: false` switches the model off. Operations are merged in
-// the same way, by endpoint.
+// Load reads the built-in models and, unless dir is empty, merges the *.yaml and *.yml files of dir
+// into them. A file with the id of a built-in model replaces the keys that it has. A file with a
+// new id adds a model. A file with `enabled: false` switches the model off. Operations are merged
+// in the same way, by endpoint.
 //
 // Its error joins all problems, one a line. The catalog that comes with an error holds what could
 // be read. It is meant for further checks and must not be served.
@@ -194,8 +194,8 @@ func (l *loader) compile(files map[string]namedFile) *Catalog {
 	return c
 }
 
-// checkSourceModels finds sources of models that no file describes. A model that is switched off
-// is a valid source, since its results may still exist.
+// checkSourceModels reports the models that a source names but no file describes. A model that is
+// switched off is a valid source, since its results may still exist.
 func (l *loader) checkSourceModels(files map[string]namedFile) {
 	for _, f := range files {
 		for _, o := range f.Operations {
@@ -211,7 +211,7 @@ func (l *loader) checkSourceModels(files map[string]namedFile) {
 	}
 }
 
-// checkReplacements finds replacements that are not served, or are the model itself.
+// checkReplacements reports replacements that are not served, or are the model itself.
 func (l *loader) checkReplacements(c *Catalog, files map[string]namedFile) {
 	for _, f := range files {
 		if !enabled(f.Enabled) || f.Replacement.text == "" {

@@ -258,7 +258,7 @@ func needsCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// excludesCheck refuses each of some fields together with any of some others.
+// excludesCheck refuses a request that has one of some fields together with one of some others.
 func excludesCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Fields names `yaml:"fields"`
@@ -367,8 +367,8 @@ func amongCheck(b []byte, s *shape) (check, error) {
 
 // notPlain is what a plain text must not contain. Vendors that read parameters from a text take two
 // hyphens for the beginning of a parameter, and an em dash for two hyphens, even with invisible
-// characters between them. They also take other blanks for a space, and make a job of each of the words
-// in curly braces.
+// characters between them. They also take other blanks for a space, and turn each of the words in
+// curly braces into a job of its own.
 var notPlain = []struct {
 	pattern *regexp.Regexp
 	words   string

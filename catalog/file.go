@@ -55,8 +55,8 @@ type operationFile struct {
 	Files         *int          `yaml:"files"` // the most result files that other tasks can take; the default is as many as are charged
 }
 
-// ignoredFile names fields that are ignored and not validated unless other fields have certain
-// values, or while one of some others is present.
+// ignoredFile names fields that are ignored and not validated, if a field in Unless has another
+// value than the one given there, or if a field in With is present.
 type ignoredFile struct {
 	Fields []string       `yaml:"fields"`
 	Unless map[string]any `yaml:"unless"`
@@ -95,8 +95,9 @@ type routeFile struct {
 	Provider  string `yaml:"provider"`
 	Upstream  string `yaml:"upstream"`
 	Operation string `yaml:"operation"` // of the provider's adapter
-	// Makes are the values that the route always makes, whatever the request says. Such a route stands
-	// in for routes that can do what the request asks for, at the price of what it makes.
+	// Makes are the values that the route always makes, whatever the request says. If that is not
+	// what the request asks for, the route is used only if no other route is left, at the price of
+	// what it makes.
 	Makes map[string]any `yaml:"makes"`
 }
 
@@ -172,8 +173,8 @@ func decodeModel(b []byte) (modelFile, error) {
 	return f, nil
 }
 
-// checkPlaces finds keys of an operation that stand at the top level, where they belonged when a
-// model had one endpoint.
+// checkPlaces reports keys of an operation that stand at the top level of the file, and says where
+// they belong.
 func checkPlaces(b []byte) error {
 	var entries yaml.MapSlice
 	if yaml.UnmarshalWithOptions(b, &entries, yaml.UseOrderedMap()) != nil {

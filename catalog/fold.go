@@ -59,8 +59,8 @@ func compileFold(f *foldFile, s *shape) (*fold, []string) {
 	return &fold{from: f.From, into: f.Into, shape: s}, problems
 }
 
-// apply folds the messages of a request that has passed the schema. It returns the fields that
-// came from messages only.
+// apply folds the messages of a request that has passed the schema. It returns the fields whose
+// values come only from messages.
 func (f *fold) apply(params map[string]any) (folded map[string]string, err error) {
 	messages, _ := params[f.from].([]any)
 	delete(params, f.from)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inferFile is a rule for the value of a field that is not given, depending on other fields. The
-// first rule that applies counts.
+// inferFile is a rule that gives an absent field a value if another field is present. The first
+// rule that applies counts.
 type inferFile struct {
 	Field string `yaml:"field"`
 	Value any    `yaml:"value"`

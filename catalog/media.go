@@ -14,8 +14,8 @@ import (
 // mediaRule holds the bounds in a field's x-media.
 type mediaRule struct {
 	bounds mediagate.MediaBounds
-	first  int    // of a list, only so many items are checked; 0 for all
-	covers string // the field that asks for so many seconds of the file
+	first  int    // how many items of a list are checked; 0 for all
+	covers string // the field that says how many seconds of the file are asked for
 }
 
 // mediaFile is x-media as a file writes it.

@@ -31,8 +31,8 @@ type Operation struct {
 	makes   []map[string]any // what each route always makes, by route
 }
 
-// ignoredRule names fields that count as absent unless other fields have certain values, or while
-// one of some others is present.
+// ignoredRule names fields that count as absent, if a field in unless has another value than the
+// one given there, or if a field in with is present.
 type ignoredRule struct {
 	fields []string
 	unless map[string]any

@@ -126,8 +126,8 @@ func (r *SourceRule) pressProblems(s *shape) []string {
 	return problems
 }
 
-// PickButton returns the button that the request presses, among those that the earlier task
-// offers. Its errors are the client's, and say what that task is and what it offers.
+// PickButton returns the button that the request presses, among those that the earlier task offers.
+// Its errors are for the client, and say what that task is and what it offers.
 func (s *Source) PickButton(task *mediagate.Task) (mediagate.Button, error) {
 	var offered []mediagate.Button
 	if task.Made != nil {
@@ -159,7 +159,7 @@ func (s *Source) PickButton(task *mediagate.Task) (mediagate.Button, error) {
 	)
 }
 
-// whatIs describes a task.
+// whatIs describes a task for a message.
 func whatIs(task *mediagate.Task) string {
 	return fmt.Sprintf("its type is %s and its action %s", task.Type, task.Plan.Action)
 }

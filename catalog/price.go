@@ -19,9 +19,9 @@ type priceList struct {
 	table    table
 }
 
-// Hold is what is held in addition to what a request asks for, since the vendor may count more if
-// a list is given: at least so many units of the first quantity, or so many more. What is not
-// delivered is not charged.
+// Hold says how many units are held beyond what a request asks for, if the request has the list
+// Given. The vendor may then count more: at least Least units of the first quantity, or More units
+// more. What is not delivered is not charged.
 type Hold struct {
 	Given string         `yaml:"given"` // a list of the request
 	Where map[string]any `yaml:"where"` // what an item of the list must have; empty for any item
@@ -51,7 +51,7 @@ func (h Hold) problems(s *shape, p priceList) []string {
 	return problems
 }
 
-// of returns the units to hold for so many requested units.
+// of returns the units to hold for a request of this many units.
 func (h Hold) of(units int64, params map[string]any) int64 {
 	items, _ := params[h.Given].([]any)
 	if !slices.ContainsFunc(items, func(item any) bool {

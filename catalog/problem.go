@@ -56,9 +56,9 @@ func paramName(path []any) string {
 	return b.String()
 }
 
-// firstProblem picks the problem that comes first in the order of the schema's fields, in
-// whatever order the validator found them. Of two at one place it picks the one that holds under
-// a condition, since that bounds more.
+// firstProblem picks the problem that comes first in the order of the schema's fields, in whatever
+// order the validator found them. Of two problems at one place it picks the one of a rule under a
+// condition, since that rule bounds more.
 func (s *schema) firstProblem(invalid *jsonschema.ValidationError) problem {
 	r := reader{schema: s}
 	r.collect(invalid, nil)

@@ -32,7 +32,7 @@ type rule struct {
 // one is the broken one. A layer is a map, true or false.
 type layers []any
 
-// ruleOf merges layers.
+// ruleOf merges layers into the rule that the value must keep.
 func ruleOf(l layers) rule {
 	var r rule
 	for _, layer := range l {
@@ -40,7 +40,7 @@ func ruleOf(l layers) rule {
 		if !ok {
 			continue
 		}
-		for _, entry := range node { // x-rule of an earlier layer no longer describes the rule
+		for _, entry := range node { // an x-rule of an earlier layer does not describe the bounds of this one
 			if bounds[fmt.Sprint(entry.Key)] && !refusesAll(node) {
 				r.words = ""
 			}

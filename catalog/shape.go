@@ -39,7 +39,7 @@ type shape struct {
 	needs       []string        // the field is refused without each of these fields
 	items       *shape
 	notes       annotations
-	first       int // only so many items of a list are kept; 0 for all
+	first       int // how many items of a list are kept; 0 for all
 }
 
 // maxShapeDepth ends schemas that refer to themselves.
@@ -353,10 +353,10 @@ func (s *shape) isAbsent(v any) bool {
 	return v == "" && s.is("string") && s.minLength == 0
 }
 
-// blankIsMissing reports whether a blank text counts as missing: in a field that is required, if
-// only under a condition. Under a condition a blank address is a wrong address, and a blank text
-// in place of a list a wrong list. If these counted as missing, the rest might be a different
-// valid request.
+// blankIsMissing reports whether a blank text counts as missing: in a field that is required, even
+// if only under a condition. Under a condition a blank address is a wrong address, and a blank text
+// in place of a list a wrong list. If these counted as missing, the rest might be a different valid
+// request.
 func (s *shape) blankIsMissing(name string) bool {
 	field := s.properties[name]
 	return s.demanded[name] || s.required[name] && !field.media && !field.is("array")

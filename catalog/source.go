@@ -20,7 +20,7 @@ type SourceRule struct {
 	Voice  string   `yaml:"voice"`  // the field with the voice's own id
 	Button string   `yaml:"button"` // with Task: the field that names the button to press
 	Of     []string `yaml:"of"`     // the ids of the models that may have made it
-	Within []string `yaml:"within"` // fields with times in it, at most its length; the last one defaults to the length
+	Within []string `yaml:"within"` // fields with times in the result, at most its length; the last one defaults to the length
 
 	Press []pressFile `yaml:"press"` // which button to press if none is named
 	// Owns are the prefixes of the buttons that belong to this operation, wherever a request names

@@ -2,5 +2,5 @@
 // number of slots, and runs them until its context ends. It contains no logic of the durable
 // path.
 //
-// It imports workflows and activities.
+// It imports workflows, activities and internal/limit.
 package worker

@@ -48,7 +48,8 @@ type Guide struct {
 }
 
 // New renders Markdown files: those of a folder and its folders, and then the models' pages, which
-// are given by file name. It leaves out HTML, and links to files that are no pages.
+// are given by file name. It drops raw HTML, and keeps only the text of a link to a file that is no
+// page.
 func New(files fs.FS, models map[string][]byte) (*Guide, error) {
 	var names []string
 	sources := maps.Clone(models)

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Proxies says which proxies in front of us are trusted: a number of them, or those in certain
+// Proxies says which proxies in front of us are trusted: a number of them, or all those in certain
 // networks. Each proxy appends the address of its client to X-Forwarded-For.
 type Proxies struct {
 	Hops     int
 	Networks []netip.Prefix // unused if Hops is set
 }
 
-// ClientAddress returns the address of the client. With Hops it is the entry that many places
-// from the right. With Networks it is the first address, from the peer on and then from the
-// right, that belongs to no trusted proxy. Entries further left are not trusted. It returns the
-// zero address if there is no readable one.
+// ClientAddress returns the address of the client. With Hops it is the entry of X-Forwarded-For at
+// that position from the right. With Networks the search begins at the peer and goes through the
+// entries from right to left; the first address that belongs to no trusted proxy is the client.
+// Entries further left are not trusted. It returns the zero address if there is no readable one.
 //
 // Example: with 10.0.0.0/8 trusted, a peer 10.0.0.1 and X-Forwarded-For "1.1.1.1, 2.2.2.2,
 // 10.0.0.2", the client is 2.2.2.2.

@@ -19,7 +19,7 @@ import (
 // client's address as tenant. A few more connections, up to Limits.Overflow, are told that there
 // are too many. They may still ask for the health of the process: a load balancer must not take a
 // busy process for a dead one. If there is one connection too many in all, an idle one is closed:
-// the one that is idle longest among those of the same address, or else among all.
+// the one that has been idle longest among those of the same address, or else among all.
 type Connections struct {
 	active      *limit.Limit
 	overflow    *limit.Limit
@@ -37,7 +37,7 @@ type Connections struct {
 // Config configures Connections.
 type Config struct {
 	Active      *limit.Limit // bounds active connections; nil: no bound
-	Overflow    *limit.Limit // bounds the further ones, which are told that there are too many
+	Overflow    *limit.Limit // bounds further active connections, which are told that there are too many
 	Max         int64        // open connections in all; 0: no bound
 	MaxOverflow int64        // how many more may be open if none is idle
 	Proxies     Proxies
@@ -73,7 +73,7 @@ type Connection struct {
 	all    *Connections
 	tenant string
 
-	// The lock of all guards these.
+	// The mutex of all guards the fields below.
 	closed   bool
 	inIdle   *list.Element // the connection's place in all.idle; nil while it is active
 	inTenant *list.Element
@@ -203,7 +203,6 @@ func (s *Connections) addIdle(c *Connection) {
 	c.inIdle, c.inTenant = s.idle.PushBack(c), of.PushBack(c)
 }
 
-// removeIdle removes a connection from the idle ones.
 func (s *Connections) removeIdle(c *Connection) {
 	if c.inIdle == nil {
 		return
@@ -217,9 +216,9 @@ func (s *Connections) removeIdle(c *Connection) {
 	}
 }
 
-// Begin marks the connection as active when a call comes. It reports whether the connection is still
-// open for an answer, and whether its address is over the limit of active connections, which is then
-// the answer.
+// Begin marks the connection as active when a call comes. It reports whether the connection is
+// still open for an answer. overLimit is true if its address has too many active connections, which
+// the caller should answer.
 func (c *Connection) Begin() (isOpen, overLimit bool) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// SampleEvery is how often a SampledLog writes at most.
+// SampleEvery is the shortest time between two lines of a SampledLog.
 const SampleEvery = 10 * time.Second
 
 // SampledLog logs an event that clients can cause as often as they like. It logs the first

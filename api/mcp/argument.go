@@ -104,8 +104,9 @@ func (in input) number(name string) int64 {
 	return n
 }
 
-// fields returns the members of an object as they came, with TASK or TASK#N, which name a task's
-// file, replaced by the file's address. Its error names the field.
+// fields returns the members of an object. In fields that take a file, it replaces TASK and TASK#N,
+// which name a task's file, with the file's address. All other values stay as they came. Its error
+// names the field.
 func (in input) fields(name string) (map[string]any, error) {
 	fields := map[string]any{}
 	members, _ := in[name].(map[string]json.RawMessage)

@@ -23,7 +23,8 @@ const (
 	// answerWithin bounds how long a tool takes. Many hosts time out after 60 s, and would never learn
 	// of a task that is paid for.
 	answerWithin = 45 * time.Second
-	// runWait is the part of it for which run waits for its task. The rest is for the submit.
+	// runWait is the part of answerWithin for which run waits for its task. The rest is for the
+	// submit.
 	runWait = 40 * time.Second
 	// readTime is how long reading a task may take on top of the wait.
 	readTime = 5 * time.Second
@@ -36,8 +37,8 @@ const (
 // Begin is called when a tool begins to answer. The tool goes on until the returned context ends.
 type Begin func(context.Context) (context.Context, context.CancelFunc)
 
-// NewServer makes a server whose tools call the gateway with the client. On standard input and
-// output begin is context.WithCancel.
+// NewServer makes a server whose tools call the gateway with the client. A server on standard input
+// and output passes context.WithCancel as begin.
 func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "mediagate", Title: "mediagate", Version: version}, &sdk.ServerOptions{
 		Instructions: "Makes video, images and music. Find a model with models, read the fields of a request with schema, " +

@@ -9,7 +9,8 @@ import (
 // componentRef matches the references to components.
 var componentRef = regexp.MustCompile(`"\$ref":\s*"#/components/(\w+)/([^"]+)"`)
 
-// Complete copies the components that a document refers to and lacks from another document.
+// Complete finds the components that a document refers to but lacks, and copies them from another
+// document.
 func Complete(doc, from json.RawMessage) (json.RawMessage, error) {
 	ours, err := componentsOf(doc)
 	if err != nil {

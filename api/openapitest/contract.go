@@ -92,8 +92,8 @@ type Answer struct {
 	Body         []byte
 }
 
-// Check says what of an answer is not as the document has it. Paths that are
-// not in it are none of its business.
+// Check returns an error that lists where an answer differs from the document. It ignores paths
+// that the document does not describe.
 func (c *Contract) Check(a Answer) error {
 	template := c.template(a.Path)
 	if template == "" {
@@ -131,12 +131,12 @@ func clip(text []byte) []byte {
 	return text[:min(len(text), most)]
 }
 
-// CheckCallback says what of a callback is not as the document has it.
+// CheckCallback returns an error that lists where a callback differs from the document.
 func (c *Contract) CheckCallback(header http.Header, body []byte) error {
 	return c.checkWebhook("taskEnded", header, body)
 }
 
-// CheckEvent says what of an event of an endpoint is not as the document has it.
+// CheckEvent returns an error that lists where an event for an endpoint differs from the document.
 func (c *Contract) CheckEvent(header http.Header, body []byte) error {
 	return c.checkWebhook("eventHappened", header, body)
 }
@@ -156,16 +156,16 @@ func (c *Contract) checkWebhook(name string, header http.Header, body []byte) er
 	return errors.Join(problems...)
 }
 
-// CheckRequest returns an error if the operation refuses the body. It accepts undescribed fields
-// that clients may send.
+// CheckRequest returns an error if the operation refuses the body. It accepts fields that the
+// schema does not describe, since clients may send them.
 func (c *Contract) CheckRequest(method, path string, body []byte) error {
 	return c.validate(
 		body, []string{"paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema"},
 	)
 }
 
-// CheckExamples says which examples of answers and bodies their own schemas
-// refuse. It compiles every schema of the document.
+// CheckExamples returns an error that names the examples of answers and bodies that their own
+// schemas refuse. It also compiles the schemas of bodies without an example.
 func (c *Contract) CheckExamples() error {
 	var problems []error
 	for name, response := range c.object("components", "responses") {
@@ -185,7 +185,7 @@ func (c *Contract) CheckExamples() error {
 	return errors.Join(problems...)
 }
 
-// checkExamples checks those of the bodies at a place.
+// checkExamples checks the examples of the bodies at a place in the document.
 func (c *Contract) checkExamples(at []string, v any) error {
 	var problems []error
 	for name, media := range members(member(v, "content")) {
@@ -206,7 +206,8 @@ func (c *Contract) checkExamples(at []string, v any) error {
 	return errors.Join(problems...)
 }
 
-// ignoredHeaders concern the connection, the encoding of the body, browsers and proxies.
+// ignoredHeaders need no description: they concern the connection, the encoding of the body,
+// browsers and proxies.
 var ignoredHeaders = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Transfer-Encoding", "Vary",
 	"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "X-Accel-Buffering",
@@ -307,7 +308,7 @@ func (c *Contract) schema(at []string) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// template is the path as the document has it, empty where it has not.
+// template returns the path of the document that matches a request's path, or "" if there is none.
 func (c *Contract) template(path string) string {
 	segments := strings.Split(path, "/")
 	best, open := "", 0
@@ -346,8 +347,9 @@ func members(v any) map[string]any {
 
 func member(v any, name string) any { return members(v)[name] }
 
-// openExtended keeps a copy of all schemas that is left open, and has each allOf refer to
-// that: a schema that others extend must not refuse what they add. The whole is closed.
+// openExtended adds an open copy of all schemas to the document, and makes each allOf refer to that
+// copy: a schema that another one extends must not refuse the fields that the other one adds. Parse
+// later closes the extending schema as a whole.
 func (c *Contract) openExtended(document []byte) error {
 	copied, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -385,8 +387,9 @@ func closeContent(v any) {
 	}
 }
 
-// closeObjects makes an object of described properties refuse all others. What
-// narrows a schema further describes no object by itself, and is left alone.
+// closeObjects makes each object with described properties refuse all other properties. It does not
+// enter the parts of an allOf, since none of them describes the whole object. Instead the whole
+// refuses unevaluated properties.
 func closeObjects(v any) {
 	s := members(v)
 	if s == nil {

@@ -216,7 +216,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	logger := app.NewLogger(c, stderr)
 	app.SetLogger(logger)
 	for _, warning := range src.Warnings(c) {
-		logger.WarnContext(ctx, "a secret is in sight", "where", warning)
+		logger.WarnContext(ctx, "others can see a secret", "where", warning)
 	}
 	app.LimitMemory(ctx, logger)
 	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger, Role: src.Role, Sources: &src})

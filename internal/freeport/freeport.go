@@ -38,8 +38,8 @@ type Port struct {
 // Addr is host:port, to listen on.
 func (p Port) Addr() string { return net.JoinHostPort(p.Host, strconv.Itoa(p.Number)) }
 
-// Take returns the port of addr, host:port, if it is free. Port 0 lets Take choose one.
-// The error of a port that another program listens on is Taken.
+// Take returns the port of addr, host:port, if it is free. Port 0 lets Take choose one. If another
+// program listens on the port, Taken recognizes the error.
 func Take(addr string) (Port, error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -83,7 +83,8 @@ func explain(err error) error {
 }
 
 // Serve calls start with the port of addr. If another program listens there first and addr leaves
-// the choice, it tries other ports. The error is Taken if another program had the last one.
+// the choice, it tries other ports. If another program had the last one, Taken recognizes the
+// error.
 func Serve[S any](addr string, start func(Port) (S, error)) (S, error) {
 	for try := 1; ; try++ {
 		var none S

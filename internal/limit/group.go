@@ -23,7 +23,7 @@ type shared struct {
 	users int
 }
 
-// NewGroup makes limits of so many units. The name appears in figures.
+// NewGroup makes a Group whose limits have capacity units each. The name appears in figures.
 func NewGroup(name string, capacity int64) *Group {
 	return &Group{name: name, capacity: capacity, limits: map[string]*shared{}}
 }

@@ -50,7 +50,7 @@ type Figures struct {
 	Waited   time.Duration // so far, by requests that have stopped waiting
 }
 
-// New makes a limit of so many units. The name appears in figures.
+// New makes a limit of capacity units. The name appears in figures.
 func New(name string, capacity int64) *Limit {
 	return &Limit{name: name, capacity: capacity, tenants: map[string]*tenant{}}
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The least pace at which clients must send. One that is slower over PaceOver is cut off.
+// The least pace at which clients must send. A client that sends less than that in PaceOver is cut
+// off.
 const (
 	LeastPace = 16 << 10 // bytes a second
 	PaceOver  = 10 * time.Second

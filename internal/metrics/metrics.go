@@ -76,7 +76,8 @@ func New(version, role string) *Metrics {
 		"channel", "outcome",
 	)
 	m.pollLate = histogram(
-		"mediagate_poll_late_seconds", "How long after it was due a job was polled for.", lateBuckets, "channel",
+		"mediagate_poll_late_seconds", "How late polls are: the time from when a poll was due to the poll.",
+		lateBuckets, "channel",
 	)
 	m.unknownWords = counter(
 		"mediagate_unknown_words_total", "Answers of vendors with a status word that the adapter does not know.", "channel",
@@ -88,7 +89,7 @@ func New(version, role string) *Metrics {
 	)
 	m.requests = histogram("mediagate_http_request_seconds", "Requests to the API.", callBuckets, "class", "status")
 	build := prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{Name: "mediagate_build_info", Help: "1, with the version and what the process is there for."},
+		prometheus.GaugeOpts{Name: "mediagate_build_info", Help: "1, with the version and the role of the process."},
 		[]string{"version", "role"},
 	)
 	build.WithLabelValues(version, role).Set(1)

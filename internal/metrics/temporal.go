@@ -10,7 +10,7 @@ import (
 )
 
 // Temporal returns the handler of the Temporal SDK's own metrics. Its histograms have our few
-// buckets: with the default ones they would be most of a scrape.
+// buckets: with the default buckets they would make up most of a scrape.
 func (m *Metrics) Temporal() (client.MetricsHandler, error) {
 	reader, err := exporter.New(
 		exporter.WithRegisterer(m.registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo(),

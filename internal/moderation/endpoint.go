@@ -36,7 +36,7 @@ type EndpointConfig struct {
 const (
 	maxAnswer    = 1 << 20
 	idleSockets  = 32
-	longQuestion = 64 << 10         // bytes of texts above which a slow answer is the client's doing
+	longQuestion = 64 << 10         // above so many bytes of texts, a failure is put down to their length
 	failuresOpen = 3                // consecutive failures that open the circuit
 	restOpen     = 10 * time.Second // how long it stays open before one text tries again
 	busyTries    = 5                // for a text, while the endpoint answers 429

@@ -163,8 +163,7 @@ func (t *tables) findShown(r rune) rune {
 // tatweel stretches an Arabic word.
 const tatweel = 0x0640
 
-// accented are the scripts whose marks are left out. In other scripts marks are letters in all
-// but name.
+// accented are the scripts whose marks are left out. In other scripts marks work like letters.
 var accented = []*unicode.RangeTable{
 	unicode.Inherited, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Coptic, unicode.Hebrew, unicode.Arabic,
 }

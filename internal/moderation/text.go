@@ -41,8 +41,9 @@ const (
 
 func isTag(r rune) bool { return firstTag <= r && r <= lastTag }
 
-// readings returns the ways to read a text: without its tag characters, and if it has any, with
-// them as letters in place, and their letters alone.
+// readings returns the ways to read a text. A text without tag characters has one reading. A text
+// with them has three: as it is, with each tag character replaced by the letter that it stands for,
+// and those letters alone.
 func readings(s string) []string {
 	if !strings.ContainsFunc(s, isTag) {
 		return []string{s}
@@ -58,8 +59,8 @@ func readings(s string) []string {
 	return []string{s, inPlace.String(), alone.String()}
 }
 
-// vast removes the characters that decompose into eight and more, which are whole formulas of
-// prayer. They hide no words, but would make a text many times as long.
+// vast replaces with spaces the characters that decompose into eight or more, which are whole
+// formulas of prayer. They hide no words, but would make a text many times as long.
 var vast = strings.NewReplacer("\uFDFA", " ", "\uFDFB", " ")
 
 // read converts a text to the form in which it is compared.
@@ -139,7 +140,7 @@ func withoutStrayMarks(s string) string {
 	}, s)
 }
 
-// sharp replaces the one letter that is two in another case and has no decomposition.
+// sharp replaces the one letter that becomes two in capitals but has no decomposition.
 var sharp = strings.NewReplacer("ß", "ss", "ẞ", "SS")
 
 func isASCII(s string) bool {
@@ -151,7 +152,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// lower returns the letter in the one case that stands for all. It goes by way of the capital,
+// lower returns the form of a letter that stands for all its cases: the small form of its capital,
 // since some letters have several small forms.
 func lower(r rune) rune {
 	if r < utf8.RuneSelf {

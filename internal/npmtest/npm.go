@@ -68,9 +68,9 @@ func Install(tb testing.TB, name, files string) string {
 	return part
 }
 
-// installed returns the folder in the user's cache with the packages of the part. It installs them
-// unless they are there for the same lock file. If another process installs them at the same time,
-// the first to finish keeps its folder. A folder gets its name only when it is complete.
+// installed returns the folder in the user's cache with the packages of the part. It installs them,
+// unless the cache has them for the same lock file. If another process installs them at the same
+// time, the first to finish keeps its folder. A folder gets its name only when it is complete.
 func installed(tb testing.TB, root fs.FS, name string) string {
 	tb.Helper()
 	must := func(err error) {

@@ -15,7 +15,8 @@ import (
 )
 
 // Describe explains in a fixed phrase why an exchange failed. The text of err holds addresses and
-// URLs, some of them signed. The owner of the task may not see them, and logs should not keep them.
+// URLs, some of them signed. The owner of the task must not see them, and logs should not keep
+// them.
 func Describe(err error) string {
 	var (
 		timeout interface{ Timeout() bool }

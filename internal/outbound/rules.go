@@ -22,8 +22,8 @@ type Resolver interface {
 // Rules decide which targets are allowed. The zero value allows all public targets and has no own
 // domains. Do not change the slices of Rules in use.
 type Rules struct {
-	// Allow lists exceptions to the address rules, the port rule and the rule
-	// against local names. It wins over OwnPrefixes. Empty in production.
+	// Allow lists exceptions to the address rules, the port rule and the rule against local names.
+	// It takes precedence over OwnPrefixes. Empty in production.
 	Allow []netip.Prefix
 	// OwnDomains and their subdomains cannot receive callbacks.
 	OwnDomains []string

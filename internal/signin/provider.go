@@ -29,35 +29,36 @@ import (
 const (
 	callTimeout = 5 * time.Second
 	maxAnswer   = 1 << 20
-	freshFor    = 10 * time.Minute // what the provider says of itself is asked for again then
-	retryAfter  = 5 * time.Second  // and so soon after a failure
+	freshFor    = 10 * time.Minute // how long the provider's configuration is used before it is read again
+	retryAfter  = 5 * time.Second  // the same after a failed try
 	clockLeeway = 5 * time.Minute  // by which a token may be issued in our future
 	maxName     = 255
 )
 
-// What the names of people begin with. No operator of the settings is named so.
+// The prefixes of the names of people who sign in. No operator in the settings can have such a
+// name.
 const (
 	oidcEmail   = "oidc:"
 	oidcSubject = "oidc:sub:"
 )
 
-// Config says by whom and how operators are signed in.
+// Config configures a Provider.
 type Config struct {
 	Issuer   string
 	ClientID string
-	// Secret reads the client's secret. It is asked at each sign-in, so a new one needs no restart.
+	// Secret reads the client's secret. It is called at each sign-in, so a new secret needs no
+	// restart.
 	Secret func() (string, error)
-	// Roles are given for claims of a token, written claim=value. The value of a claim that is a
-	// list is any of its texts.
+	// Roles maps claims of a token, written claim=value, to roles. A claim that is a list has each
+	// of its texts as a value.
 	Roles map[string]mediagate.OperatorRole
-	// RedirectURL is where the provider sends browsers back.
+	// RedirectURL is the address to which the provider sends browsers back.
 	RedirectURL string
 	Rules       outbound.Rules
 	Now         func() time.Time
 }
 
-// Provider is the identity provider that the settings name. Its methods may be called at the
-// same time.
+// Provider is the identity provider that the settings name. It is safe for concurrent use.
 type Provider struct {
 	cfg         Config
 	host        string
@@ -66,19 +67,20 @@ type Provider struct {
 
 	mu     sync.Mutex
 	found  *discovered
-	err    error         // of the last try to ask it
-	tried  time.Time     // when that ended
-	asking chan struct{} // closed at the end of the try under way; nil: there is none
+	err    error         // of the last try to read the configuration
+	tried  time.Time     // when that try ended
+	asking chan struct{} // closed when the current try ends; nil if none is in progress
 }
 
-// discovered is what a provider says of itself.
+// discovered is the configuration that a provider publishes.
 type discovered struct {
 	verifier *oidc.IDTokenVerifier
 	config   oauth2.Config // without the secret
 }
 
-// New makes a Provider, which need not be there yet. The host of the issuer may be private: an operator
-// chose it. Other hosts that it names are held to the rules.
+// New makes a Provider. The provider's server need not be reachable yet. The host of the issuer may
+// be private, since an operator chose it. Other hosts that the provider names must keep the address
+// rules.
 func New(cfg Config) (*Provider, error) {
 	host, err := outbound.Host(cfg.Issuer)
 	if err != nil {
@@ -97,7 +99,7 @@ func New(cfg Config) (*Provider, error) {
 	return &Provider{cfg: cfg, host: u.Host, fingerprint: sha256.Sum256(settings), client: client}, nil
 }
 
-// bounded cuts answers off that are too long to be a provider's.
+// bounded is a transport that cuts off answers longer than maxAnswer.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -111,20 +113,21 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Host is that of the issuer, with its port, by which people know the provider.
+// Host returns the host of the issuer, with its port if it has one. People know the provider by it.
 func (p *Provider) Host() string { return p.host }
 
-// Fingerprint is the hash of the settings on which a session's name and role depend.
+// Fingerprint returns the hash of the settings on which a session's name and role depend.
 func (p *Provider) Fingerprint() [32]byte { return p.fingerprint }
 
-// Check reports why operators cannot sign in, as far as the provider shows it.
+// Check returns the error of the last try to read the provider's configuration.
 func (p *Provider) Check(ctx context.Context) error {
 	_, err := p.discover(ctx)
 	return err
 }
 
-// discover returns what the provider said of itself last, and the error of the last try to ask
-// it. When that is old it asks again, and waits for the answer until ctx ends.
+// discover returns the last configuration that the provider published, and the error of the last
+// try to read it. If that try is too long ago, discover starts another one, and waits until the try
+// or ctx ends.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	if p.asking == nil && p.isOld() {
@@ -147,7 +150,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	return p.found, p.err
 }
 
-// isOld reports whether the provider is to be asked again.
+// isOld reports whether the configuration must be read again.
 func (p *Provider) isOld() bool {
 	keep := freshFor
 	if p.err != nil {
@@ -156,8 +159,8 @@ func (p *Provider) isOld() bool {
 	return p.tried.IsZero() || time.Since(p.tried) >= keep
 }
 
-// refresh asks the provider, keeps what it answers, and closes the channel. What it said before
-// stays in use while it does not answer.
+// refresh reads the provider's configuration, stores it, and closes the channel. If that fails, the
+// last configuration stays in use.
 func (p *Provider) refresh(done chan struct{}) {
 	defer close(done)
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -171,7 +174,7 @@ func (p *Provider) refresh(done chan struct{}) {
 	}
 }
 
-// ask reads the provider's own document.
+// ask reads the provider's discovery document.
 func (p *Provider) ask(ctx context.Context) (*discovered, error) {
 	ctx = oidc.ClientContext(ctx, p.client)
 	provider, err := oidc.NewProvider(ctx, p.cfg.Issuer)
@@ -192,7 +195,8 @@ func (p *Provider) ask(ctx context.Context) (*discovered, error) {
 			return nil, p.away(fmt.Errorf("%s %w", name, err))
 		}
 	}
-	// Each way is tried once: a provider may hold a second use of the code for a theft.
+	// Only one way of authentication is tried: a provider may take a second use of the code for
+	// theft.
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	if slices.Contains(more.Methods, "client_secret_post") && !slices.Contains(more.Methods, "client_secret_basic") {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
@@ -212,8 +216,8 @@ func (p *Provider) checkEndpoint(address string) error {
 	return nil
 }
 
-// scopes are those that are asked for. A claim of the roles is also asked for by a scope of its name
-// where the provider has one, as many do for groups.
+// scopes returns the scopes to ask for. If the provider has a scope with the name of a claim in
+// Roles, as many have for groups, the result includes it.
 func (p *Provider) scopes(supported []string) []string {
 	scopes := []string{oidc.ScopeOpenID, oidc.ScopeProfile, oidc.ScopeEmail}
 	for _, scope := range supported {
@@ -227,20 +231,20 @@ func (p *Provider) scopes(supported []string) []string {
 	return scopes
 }
 
-// away is the error of a provider that does not answer, or not as one does.
+// away returns the error of a provider that does not answer, or does not answer like a provider.
 func (p *Provider) away(err error) error {
 	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: p.host + " does not answer as an identity provider", Err: err}
 }
 
-// derive makes a value of the token that tells nothing of it.
+// derive derives a value from the token that reveals nothing about the token.
 func derive(token, what string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	_, _ = mac.Write([]byte("mediagate oidc " + what)) // never fails
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Begin returns the address at the provider to which the browser goes that has the token.
-// Returns KindUnavailable.
+// Begin returns the address at the provider to which the browser with this token is sent. Its
+// errors are of KindUnavailable.
 func (p *Provider) Begin(ctx context.Context, token string) (string, error) {
 	found, err := p.discover(ctx)
 	if found == nil {
@@ -249,9 +253,9 @@ func (p *Provider) Begin(ctx context.Context, token string) (string, error) {
 	return found.config.AuthCodeURL(derive(token, "state"), oidc.Nonce(derive(token, "nonce")), oauth2.S256ChallengeOption(derive(token, "verifier"))), nil
 }
 
-// Finish exchanges the answer that the browser brings back for name and role of the operator. The
-// answer is anybody's unless its state is right, so the state is checked first. Returns
-// KindUnauthenticated where code, state or token do not hold, KindForbidden for a person whom the
+// Finish exchanges the answer that the browser brings back for the operator's name and role. It
+// checks the state first, since anybody can make up an answer with a wrong state. It returns
+// KindUnauthenticated for a wrong code, state or token, KindForbidden for a person whom the
 // provider refuses or who has no role, and KindUnavailable.
 func (p *Provider) Finish(ctx context.Context, token string, answer url.Values) (string, mediagate.OperatorRole, error) {
 	if subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(derive(token, "state"))) != 1 {
@@ -324,7 +328,8 @@ func (p *Provider) exchange(ctx context.Context, config oauth2.Config, code, ver
 	return raw, nil
 }
 
-// check holds a token to what go-oidc leaves to its callers.
+// check checks what go-oidc leaves to its callers: the nonce, the authorized party and the time of
+// issue.
 func (p *Provider) check(token *oidc.IDToken, nonce string) error {
 	var claims struct {
 		Party string `json:"azp"`
@@ -343,9 +348,10 @@ func (p *Provider) check(token *oidc.IDToken, nonce string) error {
 	return nil
 }
 
-// nameOf is the operator's name: the email address that the provider has verified, or else the
-// provider's own name for the account. The two never meet, for an address has no colon. No name
-// looks like another one by characters that nobody sees, or that have a twin in another script.
+// nameOf returns the operator's name: the email address, if the provider has verified it, or else
+// the provider's own id for the account. No email address yields the name of an id, since an
+// address has no colon. Names are printable ASCII, so that invisible or lookalike characters cannot
+// make one look like another.
 func nameOf(subject string, claims map[string]any) (string, error) {
 	if email, ok := claims["email"].(string); ok && isVerified(claims) && isPlain(email) && isAddress(email) {
 		return oidcEmail + email, nil
@@ -356,7 +362,8 @@ func nameOf(subject string, claims map[string]any) (string, error) {
 	return oidcSubject + subject, nil
 }
 
-// isPlain reports whether the text is printable ASCII without spaces. OpenID Connect has a sub in ASCII.
+// isPlain reports whether the text is printable ASCII without spaces. OpenID Connect requires a sub
+// in ASCII.
 func isPlain(text string) bool {
 	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
 }
@@ -367,13 +374,14 @@ func isAddress(text string) bool {
 	return err == nil && address.Address == text
 }
 
-// isVerified reports whether the email address is the person's. Some providers write it as a text.
+// isVerified reports whether the provider has verified the email address. Some providers write the
+// claim as a text.
 func isVerified(claims map[string]any) bool {
 	return claims["email_verified"] == true || claims["email_verified"] == "true"
 }
 
-// roleOf is the highest role that the claims give; empty: none. An email address gives one only
-// when it is verified: anybody may claim another.
+// roleOf returns the highest role that the claims give, or "". An email address gives a role only
+// if it is verified, since anybody may claim another person's.
 func (p *Provider) roleOf(claims map[string]any) (highest mediagate.OperatorRole) {
 	for rule, role := range p.cfg.Roles {
 		claim, value, _ := strings.Cut(rule, "=")

@@ -30,8 +30,7 @@ func Below(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{Header: parent})
 }
 
-// Parent returns the context of the span in ctx in text form, of 55 bytes; empty where
-// there is none.
+// Parent returns the context of the span in ctx as a text of 55 bytes, or "" if there is no span.
 func Parent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""

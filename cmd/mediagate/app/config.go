@@ -13,28 +13,28 @@ import (
 type Config struct {
 	DatabaseURL        string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
 	DatabasePool       DatabasePool     `yaml:"database_pool"`
-	DatabasePooler     string           `yaml:"database_pooler" help:"what is between us and PostgreSQL: none, or transaction, as PgBouncer in that mode; empty: found by looking"`
+	DatabasePooler     string           `yaml:"database_pooler" help:"pooler between the process and PostgreSQL: none, or transaction (PgBouncer in that mode); empty: detected"`
 	Temporal           Temporal         `yaml:"temporal"`
 	S3                 S3               `yaml:"s3"`
 	APIListen          string           `yaml:"api_listen" help:"address of the API"`
 	APIConnections     APIConnections   `yaml:"api_connections"`
 	IdleTimeout        time.Duration    `yaml:"idle_timeout" help:"how long a client's connection without a request is kept: longer than a proxy in front keeps it"`
 	OpsListen          string           `yaml:"ops_listen" help:"address of a process's health and metrics"`
-	AdminListen        string           `yaml:"admin_listen" help:"address of the admin API, which is nowhere else then; empty: api_listen"`
+	AdminListen        string           `yaml:"admin_listen" help:"separate address of the admin API, which is then served only there; empty: api_listen"`
 	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the key of the operator admin, at least 32 characters"`
 	AdminKeyFile       string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
-	Operators          []Operator       `yaml:"operators" help:"operators with keys of their own, beside the admin key's: name, key_hash or key_file, role"`
+	Operators          []Operator       `yaml:"operators" help:"operators with keys of their own, in addition to the admin key: name, key_hash or key_file, role"`
 	OIDC               OIDC             `yaml:"oidc"`
 	EncryptionKeys     []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
 	EncryptionKeysFile string           `yaml:"encryption_keys_file" help:"file that holds the encryption keys, one a line, instead of encryption_keys"`
 	Retention          Retention        `yaml:"retention"`
-	ShutdownGrace      time.Duration    `yaml:"shutdown_grace" help:"how long calls under way may take to end"`
-	PublicURL          string           `yaml:"public_url" secret:"url" help:"our own address: of links of uploads and for callbacks of vendors; its domain takes no webhooks"`
+	ShutdownGrace      time.Duration    `yaml:"shutdown_grace" help:"how long calls in progress may take to end at a shutdown"`
+	PublicURL          string           `yaml:"public_url" secret:"url" help:"our public address, for links to uploads and for callbacks of vendors; its domain takes no webhooks"`
 	OwnDomains         []string         `yaml:"own_domains" help:"more domains and CIDRs that count as our own"`
 	Currency           string           `yaml:"currency" help:"of prices and balances"`
 	CreditsPerUnit     int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
-	CatalogDir         string           `yaml:"catalog_dir" help:"folder of model files over the built-in ones"`
-	VendorDir          string           `yaml:"vendor_dir" help:"folder of vendors as files, beside the built-in ones"`
+	CatalogDir         string           `yaml:"catalog_dir" help:"folder of model files that add to the built-in models or change them"`
+	VendorDir          string           `yaml:"vendor_dir" help:"folder of vendor files, in addition to the built-in vendors"`
 	Outbound           Outbound         `yaml:"outbound"`
 	Channels           []Channel        `yaml:"channels" help:"vendor accounts"`
 	ChannelCredentials Credentials      `yaml:"channel_credentials" secret:"true" help:"credentials by channel, in place of channels[].credentials"`
@@ -42,11 +42,11 @@ type Config struct {
 	AccountDefaults    AccountDefaults  `yaml:"account_defaults"`
 	ArtModal           time.Duration    `yaml:"art_modal_timeout" help:"how long an art task waits for its modal parameters"`
 	LinkTTL            time.Duration    `yaml:"link_ttl" help:"how long links to results in answers live"`
-	MirrorMemory       ByteSize         `yaml:"mirror_memory" help:"what all copies under way in a worker may hold"`
+	MirrorMemory       ByteSize         `yaml:"mirror_memory" help:"memory of all copies in progress in a worker"`
 	TaskTimeout        time.Duration    `yaml:"task_timeout" help:"from submit to the end of waiting for the vendor"`
-	ParkTimeout        time.Duration    `yaml:"park_timeout" help:"a parked task that nobody mends fails then"`
-	ParkRetry          time.Duration    `yaml:"park_retry" help:"a parked step is tried again so often"`
-	QueueTimeout       time.Duration    `yaml:"queue_timeout" help:"waiting for a vendor's slot"`
+	ParkTimeout        time.Duration    `yaml:"park_timeout" help:"how long a task may stay parked before it fails"`
+	ParkRetry          time.Duration    `yaml:"park_retry" help:"time between two tries of a parked step"`
+	QueueTimeout       time.Duration    `yaml:"queue_timeout" help:"how long a task may wait for a vendor's slot"`
 	Moderation         Moderation       `yaml:"moderation"`
 	CORSOrigins        []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
 	TrustedProxies     Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
@@ -74,9 +74,9 @@ type OIDC struct {
 // AccountDefaults are the limits of accounts that name none; null is no limit.
 type AccountDefaults struct {
 	Rate          *int      `yaml:"rate" help:"submits a minute of an account that names no rate of its own; null: no limit"`
-	InFlight      *int      `yaml:"in_flight" help:"its open tasks, and jobs of cancelled ones that may still run; null: no limit"`
-	Unpaid        *string   `yaml:"unpaid" help:"what jobs of its cancelled tasks that may still run cost, by our prices, in the currency; null: no limit"`
-	UploadsPerDay *ByteSize `yaml:"uploads_per_day" help:"bytes of its uploads in a day; null: no limit"`
+	InFlight      *int      `yaml:"in_flight" help:"open tasks of such an account, and jobs of cancelled ones that may still run; null: no limit"`
+	Unpaid        *string   `yaml:"unpaid" help:"cost of such an account's jobs of cancelled tasks that may still run, by our prices; null: no limit"`
+	UploadsPerDay *ByteSize `yaml:"uploads_per_day" help:"bytes that such an account may upload in a day; null: no limit"`
 }
 
 // limits converts the settings to their domain type.
@@ -92,7 +92,7 @@ func (d AccountDefaults) limits() mediagate.AccountLimits {
 // DatabasePool bounds a process's connections to PostgreSQL.
 type DatabasePool struct {
 	Size   int           `yaml:"size" help:"connections of a process to PostgreSQL, at most"`
-	MaxAge time.Duration `yaml:"max_age" help:"a connection is replaced when it is that old"`
+	MaxAge time.Duration `yaml:"max_age" help:"age at which a connection is replaced"`
 }
 
 // APIConnections bounds the connections of the API's clients.
@@ -132,9 +132,9 @@ type S3 struct {
 
 // Retention says how long data is kept. 0 means forever.
 type Retention struct {
-	Tasks      time.Duration `yaml:"tasks" help:"ended tasks are kept so long"`
-	Results    time.Duration `yaml:"results" help:"result files are kept so long"`
-	Deliveries time.Duration `yaml:"deliveries" help:"records of webhook attempts are kept so long"`
+	Tasks      time.Duration `yaml:"tasks" help:"how long ended tasks are kept"`
+	Results    time.Duration `yaml:"results" help:"how long result files are kept"`
+	Deliveries time.Duration `yaml:"deliveries" help:"how long records of webhook attempts are kept"`
 }
 
 // Outbound says where requests may go.

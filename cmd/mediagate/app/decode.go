@@ -43,7 +43,7 @@ func (r *reader) decode(c *Config) {
 	}
 }
 
-// root is the library's name for the whole.
+// root is the name that the library uses for the settings as a whole.
 const root = "settings"
 
 // inBrackets matches a key of a mapping, which the library writes like an index.
@@ -56,7 +56,7 @@ func settingPath(name string) string {
 }
 
 // understand converts a written value to the type of the setting. Its errors never show the value
-// of a text, which may be a secret.
+// of a text setting, which may be a secret.
 func understand(from, to reflect.Value) (any, error) {
 	written := from.Interface()
 	switch kept := to.Addr().Interface().(type) {

@@ -95,7 +95,8 @@ func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, 
 	}
 }
 
-// mediaBody is a file on its way. It words read errors like Describe, without addresses.
+// mediaBody is a file that is being read. It replaces read errors by outbound.Describe's words,
+// which name no addresses.
 type mediaBody struct{ io.ReadCloser }
 
 func (b mediaBody) Read(p []byte) (int, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// openSite sets where uploads are served: below public_url, or without one at the address at
-// which this process listens, which other machines may not reach.
+// openSite sets where uploads are served: below public_url or, without one, at the address where
+// this process listens, which other machines may be unable to reach.
 func (g *Gateway) openSite(listener net.Listener) error {
 	base := g.Config.PublicURL
 	switch {
@@ -69,8 +69,8 @@ func (g *Gateway) fileName(url string) (name string, ok bool) {
 	return strings.CutPrefix(path, mediagate.FileFolder)
 }
 
-// taskPath returns the path of an address that is a path or lies below our public address. ours
-// is false if it does not belong to a task.
+// taskPath returns the path of an address that is a path or lies below our public address. ours is
+// false if the address is not below the path of tasks.
 func (g *Gateway) taskPath(raw string) (path string, ours bool) {
 	path, ours = strings.CutPrefix(raw, "/")
 	if !ours {
@@ -112,9 +112,9 @@ func (g *Gateway) checkMediaURL(raw string) error {
 	return nil
 }
 
-// callbackURL returns the address at which an attempt's vendor may report changes of the job. It
-// is empty without public_url and encryption_keys. An address that only our own network can reach
-// is used only for vendors in it, since others might refuse the job because of it.
+// callbackURL returns the address at which an attempt's vendor may report changes of the job. It is
+// empty without public_url and encryption_keys. An address that only our own network can reach is
+// given only to vendors in that network, since other vendors might refuse a job with it.
 func (g *Gateway) callbackURL(a task.Attempt) string {
 	vendor, _ := g.channels.Channel(a.Channel)
 	public := g.Config.PublicURL

@@ -171,7 +171,7 @@ func modelsIn(c *catalog.Catalog) int { return len(c.Models()) }
 // newID returns a new id that sorts by time.
 func newID(prefix string) string { return prefix + ulid.Make().String() }
 
-// encryptionKeys decodes the keys.
+// encryptionKeys decodes the keys from base64.
 func (c Config) encryptionKeys() ([][]byte, error) {
 	keys := make([][]byte, len(c.EncryptionKeys))
 	for i, text := range c.EncryptionKeys {
@@ -273,8 +273,8 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// Reseal encrypts webhook secrets again that the first encryption key does not open. Its error
-// names the secrets that no key opens. It reseals the others even so.
+// Reseal encrypts with the first encryption key the webhook secrets that only other keys open. Its
+// error names the secrets that no key opens. It reseals the others even so.
 func (g *Gateway) Reseal(ctx context.Context) error {
 	resealed, seals, err := g.Store.ResealWebhookSecrets(ctx)
 	g.log.InfoContext(
@@ -395,8 +395,8 @@ func (g *Gateway) deliverer() deliverer {
 	})}
 }
 
-// pingTemporal checks whether tasks can be started. A server without our namespace, or in which
-// we may do nothing, is as good as absent.
+// pingTemporal checks whether tasks can be started. A server that lacks our namespace or refuses us
+// counts as absent.
 func (g *Gateway) pingTemporal(ctx context.Context) error {
 	return workflows.CheckNamespace(ctx, g.Temporal, g.Config.Temporal.Namespace)
 }
@@ -409,7 +409,7 @@ func (g *Gateway) checkTemporal(ctx context.Context) {
 	switch err := g.pingTemporal(try); {
 	case err == nil, ctx.Err() != nil:
 	case workflows.IsFinal(err):
-		g.log.ErrorContext(ctx, "Temporal refuses us, tasks wait until somebody mends it", "error", err)
+		g.log.ErrorContext(ctx, "Temporal refuses our calls: tasks wait until this is corrected", "error", err)
 	default:
 		g.log.WarnContext(ctx, "Temporal does not answer, tasks wait for it", "error", err)
 	}
@@ -463,7 +463,7 @@ func (g *Gateway) countCalls(ctx context.Context) (stop func()) {
 }
 
 // awaitTemporal waits until Temporal serves the namespace, since a worker can do nothing without
-// it. It returns an error that is final.
+// it. It returns early only with an error that waiting cannot resolve.
 func (g *Gateway) awaitTemporal(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -14,7 +14,6 @@ import (
 // maxKeyFile exceeds any file of keys.
 const maxKeyFile = 64 << 10
 
-// readKeyFile reads a file that holds keys.
 func readKeyFile(name string) (string, error) { return readTextFile(name, maxKeyFile) }
 
 // readTextFile reads a trusted file of at most the given size. It refuses a file that everybody may

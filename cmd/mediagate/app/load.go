@@ -15,9 +15,9 @@ import (
 // envPrefix begins the variables that hold settings.
 const envPrefix = "MEDIAGATE_"
 
-// otherVariables begin like settings but are none. Those of clients (URL, API_KEY) and of
-// docker-compose.yml (API_CHANNEL_CREDENTIALS) may be exported in the shell that starts the
-// program.
+// otherVariables begin like the variables of settings but hold none. Those of clients (URL,
+// API_KEY) and of docker-compose.yml (API_CHANNEL_CREDENTIALS) may be exported in the shell that
+// starts the program.
 var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "API_KEY", "API_CHANNEL_CREDENTIALS"}
 
 // setting is one leaf of Config.
@@ -88,9 +88,9 @@ func Unexpected(arg string) *UsageError {
 }
 
 // Load reads and validates the settings. Its error joins all problems, each with the setting's
-// path, and the Config then holds what was understood. A command line that cannot be understood
-// is a *UsageError, one that asks for help is flag.ErrHelp. In both cases Load reads nothing
-// else. If the file cannot be read it validates nothing.
+// path, and the Config then holds what was understood. For a command line that cannot be understood
+// the error is a *UsageError, and for one that asks for help flag.ErrHelp. In both cases Load reads
+// nothing else. If the file cannot be read, Load validates nothing.
 func Load(src Sources) (Config, error) {
 	file, flags, err := parseFlags(src)
 	if err != nil {
@@ -113,7 +113,7 @@ func Load(src Sources) (Config, error) {
 		}
 	}
 	r.decode(&c)
-	c.Channels = slices.Clone(c.Channels) // those of src.Base stay
+	c.Channels = slices.Clone(c.Channels) // the list in src.Base stays unchanged
 	for i := range c.Channels {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
@@ -121,11 +121,11 @@ func Load(src Sources) (Config, error) {
 		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.VendorDir, &c.Temporal.TLS.CA,
 		&c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
 	}
-	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
+	c.Moderation.Files = slices.Clone(c.Moderation.Files) // the list in src.Base stays unchanged
 	for i := range c.Moderation.Files {
 		paths = append(paths, &c.Moderation.Files[i])
 	}
-	c.Operators = slices.Clone(c.Operators) // those of src.Base stay
+	c.Operators = slices.Clone(c.Operators) // the list in src.Base stays unchanged
 	for i := range c.Operators {
 		paths = append(paths, &c.Operators[i].KeyFile)
 	}
@@ -336,7 +336,7 @@ func (s setting) parse(text string) (any, error) {
 	return parseYAML([]byte(text))
 }
 
-// keyFiles reads the keys in files.
+// keyFiles reads the files of keys that the settings name.
 func (r *reader) keyFiles(c *Config) {
 	if text, ok := r.keyFile("admin_key", c.AdminKey != "", c.AdminKeyFile); ok {
 		c.AdminKey = strings.TrimSpace(text)

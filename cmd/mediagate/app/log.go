@@ -18,15 +18,15 @@ func NewLogger(c Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(Scrub(w, c.secrets()...), &slog.HandlerOptions{Level: level}))
 }
 
-// SetLogger makes the logger the process's default, also for libraries that use package log.
-// These quote what others sent: net/http logs unsolicited bytes of a vendor, for example, which
-// may repeat the credentials of an earlier request.
+// SetLogger makes the logger the process's default, also for libraries that use package log. The
+// lines of libraries may quote what others sent: net/http, for example, logs unsolicited bytes of a
+// vendor, which may repeat the credentials of an earlier request.
 func SetLogger(logger *slog.Logger) {
 	slog.SetDefault(logger)
 	log.SetOutput(libraries{logger})
 }
 
-// libraries logs the lines of libraries without what they quote.
+// libraries is a writer that logs the lines of libraries, without the text that they quote.
 type libraries struct{ log *slog.Logger }
 
 var quotation = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?`)

@@ -55,7 +55,7 @@ func (g *Gateway) hintCounts() map[string]int64 {
 	}
 }
 
-// modelEnds are of the models that this process serves, if it serves the API.
+// modelEnds returns the last days of the models that this process serves, if it serves the API.
 func (g *Gateway) modelEnds() map[string]time.Time {
 	server := g.server.Load()
 	if server == nil {

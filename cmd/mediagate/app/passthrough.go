@@ -62,7 +62,8 @@ func passthrough(vendors all.Vendors, channels []Channel) []catalog.Passthrough 
 				}
 				found[id] = p
 			}
-			// A lost answer was the result, so it cannot be looked up; or the vendor's file says so.
+			// A synchronous vendor's lost answer was the result, and cannot be looked up. A
+			// vendor's file may also ask for failure.
 			if about.Sync || about.FailUnknown {
 				p.OnUnknown = mediagate.OnUnknownFail
 			}

@@ -29,15 +29,15 @@ func (c Config) Print() (string, error) {
 // Limits lists the limits of a process with these settings on this machine, as YAML comments.
 func (c Config) Limits() string {
 	var b strings.Builder
-	b.WriteString("# The limits of a process: how much there is in all, and whose shares of it are alike.\n")
+	b.WriteString("# The limits of a process: name, capacity, and the tenants that share it.\n")
 	for _, f := range limit.For(c.sizes()).Figures() {
 		_, _ = fmt.Fprintf(&b, "# %-18s %10d  %s\n", f.Name, f.Capacity, f.Tenant)
 	}
 	return b.String()
 }
 
-// Files are comments that name the vendors of vendor_dir and the models of catalog_dir, and the
-// channels that serve these models. They are meant for settings without problems.
+// Files returns YAML comments that name the vendors of vendor_dir, the models of catalog_dir, and
+// the channels that serve these models. It expects settings without problems.
 func (c Config) Files() string {
 	var b strings.Builder
 	for _, file := range c.vendors.Loaded() {

@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// noProxy is the setting of a channel that uses no proxy while others do.
+// noProxy is the proxy of a channel that does not use outbound.proxy.
 const noProxy = "none"
 
 // proxy checks the optional setting of a proxy, which may contain a user and a password. Its
@@ -44,11 +44,11 @@ func (c Config) proxyOf(ch Channel) *url.URL {
 // way says how a channel's calls reach its vendor.
 type way struct {
 	proxy *url.URL // nil for none
-	host  string   // host and port of a base_url that may be private, from where results may come, too
+	host  string   // host and port of a base_url that may be private; results may come from there, too
 }
 
-// ways returns the ways of the channels by name. Results of channels that are no longer
-// configured, with the empty name, use outbound.proxy.
+// ways returns the ways of the channels by name. The empty name stands for channels that are not
+// configured any more, whose results use outbound.proxy.
 func (c Config) ways() (map[string]way, error) {
 	ways := map[string]way{"": {proxy: c.proxyOf(Channel{})}}
 	for _, ch := range c.Channels {

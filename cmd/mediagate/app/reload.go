@@ -80,8 +80,8 @@ func (r *reloader[T]) run(ctx context.Context, every time.Duration, hangups <-ch
 	}
 }
 
-// checkFiles rereads the files if their state has changed and was the same in two checks: writing
-// files takes a moment.
+// checkFiles rereads the files if their state has changed and was the same in two checks, since
+// writing files takes a moment.
 func (r *reloader[T]) checkFiles(ctx context.Context) {
 	now := r.state()
 	settled := now == r.last
@@ -109,7 +109,7 @@ func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.broken = err
 	r.mu.Unlock()
 	if err != nil {
-		r.log.ErrorContext(ctx, "files cannot be used, what was before stays in force", "setting", r.setting, "error", err)
+		r.log.ErrorContext(ctx, "files cannot be used: the earlier ones stay in force", "setting", r.setting, "error", err)
 		return
 	}
 	r.log.InfoContext(ctx, "files were read anew", "setting", r.setting, "size", r.size(fresh))
@@ -127,9 +127,9 @@ func (g *Gateway) follows() bool {
 	return g.Config.CatalogDir != "" || g.lists != nil || g.operators != nil
 }
 
-// followFiles rereads files while the API runs. A process without such files leaves SIGHUP to its
-// default. One with only a worker ignores SIGHUP, since it reads no models, lists or operators
-// after its start.
+// followFiles rereads files while the API runs. If no file can be reread, it is not called, and
+// SIGHUP keeps its default effect. A process with only a worker ignores SIGHUP, since it reads no
+// models, lists or operators after its start.
 func (g *Gateway) followFiles(ctx context.Context, api bool) {
 	if !api {
 		hangups, stop := hangups()

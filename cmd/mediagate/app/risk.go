@@ -18,7 +18,7 @@ func (g *Gateway) warnOfRisks(ctx context.Context, point string) {
 	}
 	if host, _, _ := net.SplitHostPort(g.Config.Temporal.Address); g.Config.Temporal.APIKey != "" &&
 		!g.Config.Temporal.encrypted() && !loopback(host) {
-		g.log.WarnContext(ctx, "temporal.tls.mode is off: temporal.api_key, and all that tasks tell, pass unencrypted")
+		g.log.WarnContext(ctx, "temporal.tls.mode is off: temporal.api_key and the data of tasks pass unencrypted")
 	}
 	for _, name := range unencrypted(g.Config.Channels) {
 		g.log.WarnContext(ctx, "base_url is plain http: credentials, prompts and results pass unencrypted", "channel", name)
@@ -44,8 +44,8 @@ func loopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// Unbounded names the channels without a concurrency whose vendor cannot stop all jobs: what
-// clients cancel there runs on, and costs us.
+// Unbounded names the channels without a limit of concurrency whose vendor cannot stop every job. A
+// job that a client cancels there may run on, and we pay for it.
 func (c Config) Unbounded() (names []string) {
 	for _, ch := range c.Channels {
 		adapter, _ := c.vendors.Adapter(ch.Provider)

@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// Role says what a process does. It decides which secrets the process needs: one that never uses
-// a secret starts without it.
+// Role says what a process does. It decides which secrets the process needs: a process that never
+// uses a secret starts without it.
 type Role uint8
 
 // The roles.

@@ -30,8 +30,8 @@ func common(secret string) bool {
 // leaves what operators see.
 var issued = regexp.MustCompile(`(mgk_[0-9A-Za-z]{6})[0-9A-Za-z]{32}|(whsec_)[A-Za-z0-9+/_-]{40,}=*`)
 
-// scrubbed is a writer that removes secrets. Nothing writes them on purpose: it catches mistakes,
-// and what libraries write.
+// scrubbed is a writer that removes secrets. No code writes a secret on purpose: the writer catches
+// mistakes, and the lines of libraries.
 type scrubbed struct {
 	to    io.Writer
 	known *strings.Replacer
@@ -114,8 +114,8 @@ func (c Config) secrets() []string {
 	return list
 }
 
-// parts returns a secret with its parts: the bytes of one in base64, and the texts of one in JSON
-// with their lines, such as those of a private key.
+// parts returns a secret and its parts: the bytes of a secret in base64, and the texts of a secret
+// in JSON with their lines, such as those of a private key.
 func parts(secret string) []string {
 	list := []string{secret}
 	if raw, err := base64.StdEncoding.DecodeString(secret); err == nil && len(raw) >= minScrubbed {

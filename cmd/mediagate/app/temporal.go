@@ -23,8 +23,8 @@ const (
 	tlsOff  = "off"
 )
 
-// options returns the options of the program's one Temporal client. It reads the files that they
-// name. Certificates are read again at each handshake.
+// options returns the options of the program's one Temporal client. It reads the files that the
+// settings name. Certificates are read again at each handshake.
 func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
 	o := client.Options{
 		HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(slog.New(demotedLog{logger.Handler()})),
@@ -78,7 +78,7 @@ func (t Temporal) encrypted() bool {
 	}
 }
 
-// asked reports whether a setting needs TLS.
+// asked reports whether a setting is given that only TLS uses.
 func (t TemporalTLS) asked() bool {
 	return t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != ""
 }
@@ -111,7 +111,8 @@ func (t TemporalTLS) config(logger *slog.Logger) (*tls.Config, []problem) {
 	return c, v.problems
 }
 
-// maxCertificates exceeds the certificates of all authorities.
+// maxCertificates bounds a file of certificates, in bytes. It exceeds a file of all public
+// authorities.
 const maxCertificates = 4 << 20
 
 // ownCertificate is our certificate for the server. It is read at each handshake, so that the
@@ -134,7 +135,7 @@ func (o *ownCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, err
 		o.last = fresh
 		return fresh, nil
 	}
-	o.log.Warn("the certificate for Temporal cannot be read, the one before is shown", "error", *wrong)
+	o.log.Warn("the certificate for Temporal cannot be read: the last readable one is used", "error", *wrong)
 	return o.last, nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 // demotedLog lowers warnings of Temporal's library about everyday events to debug level. A worker
 // that stops leaves heartbeats and activities unfinished, which are repeated elsewhere. A run may
-// end with wakes that it has not read, since it has read the row.
+// end with unread wake signals, which lose nothing, since the run has read the row.
 type demotedLog struct{ slog.Handler }
 
 // Handle passes a line on, with its new level.

@@ -154,8 +154,8 @@ func startSpan(ctx context.Context, tracer trace.Tracer, name string, opts ...tr
 	return span
 }
 
-// runTracer makes a span for each run when the run ends, and tells the spans of calls which
-// attempt their activity works on.
+// runTracer makes a span for each run when the run ends. It also adds to the spans of calls the
+// attempt that their activity works on.
 type runTracer struct {
 	interceptor.InterceptorBase
 	tracer trace.Tracer

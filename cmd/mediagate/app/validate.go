@@ -212,8 +212,8 @@ func (v *validator) hostPort(path, value string, listen bool) {
 	)
 }
 
-// samePort reports whether one process cannot listen on both addresses, as far as their texts
-// show. Port 0 is a different port each time.
+// samePort reports whether both texts name the same address, so that one process cannot listen on
+// both. Port 0 is a different port each time.
 func samePort(a, b string) bool {
 	_, port, err := net.SplitHostPort(a)
 	return err == nil && port != "0" && a == b
@@ -340,9 +340,10 @@ func (v *validator) former(channels []Channel) {
 	}
 }
 
-// vendor has the adapter check a channel. Its problem with base_url counts only if we found none
-// ourselves, and those with credentials only if there are some or the process needs them.
-// Credentials have their own path, since they may stand apart from the channel.
+// vendor has the adapter check a channel. The adapter's problem with base_url counts only if the
+// check here found none. Its problems with credentials count only if the channel has credentials or
+// the process needs them. Credentials have their own path, since they may stand apart from the
+// channel.
 func (v *validator) vendor(vendors all.Vendors, path, credentials string, ch Channel, role Role) {
 	badURL := ch.BaseURL != "" && baseAddress.problem(ch.BaseURL) != ""
 	v.address(path+".base_url", ch.BaseURL, baseAddress)

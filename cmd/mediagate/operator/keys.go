@@ -70,7 +70,7 @@ func keysRotate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.show(answer, "id", "name", "key") // as well
+	return c.show(answer, "id", "name", "key") // the only time that the new key is shown
 }
 
 func keysRevoke(ctx context.Context, c *call) error {

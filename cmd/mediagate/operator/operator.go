@@ -28,14 +28,14 @@ type errUsage struct{ text string }
 
 func (e errUsage) Error() string { return e.text }
 
-// command is a command with its arguments and its function.
+// command is one command: its name, the usage of its arguments, and its function.
 type command struct {
 	name  string // "accounts list"
 	usage string
 	run   func(ctx context.Context, c *call) error
 }
 
-// oneOrMany is the usage of the levers: they act on one task or on many.
+// oneOrMany is the usage of the commands that act on one task or on many.
 const oneOrMany = "(ID | -stuck | -where FILTER [-dry-run] [-per-second N]) -reason TEXT"
 
 func commands() []command {
@@ -286,7 +286,7 @@ func cell(column string, row map[string]any) string {
 	}
 }
 
-// retiredCell lists retired models with the times until which they are shut.
+// retiredCell lists retired models with the times until which they get no jobs.
 func retiredCell(v any) string {
 	models, _ := v.([]any)
 	texts := make([]string, len(models))

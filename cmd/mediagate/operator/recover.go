@@ -83,12 +83,13 @@ func recoverRestored(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(c.out, `%d open tasks were told now that they may lack attempts.
-task: %d of them may have been submitted since the backup. Nothing is sent for them: a job that is found by our own id is taken on; else
-  look at the vendor, then retry (the vendor may charge again) or fail them. Run this command again to see which are left.
-row_missing: %d tasks were submitted since the backup, and are lost. Their ids are unknown to clients' polls, nothing was charged, and vendors
-  may have made their jobs: make good by account and hold.
-Not known here, since the database has lost it: grants, accounts, keys and their changes, cancels and erasures after that time.
+	_, err = fmt.Fprintf(c.out, `%d open tasks were marked now: their rows may lack attempts.
+task: %d of the marked tasks may have been submitted to a vendor since the backup. Nothing is sent for them until
+  their job is found by our own id. If it is not found, look for it at the vendor, then retry the task (the vendor may
+  charge again) or fail it. Run this command again to see which are left.
+row_missing: %d tasks were submitted since the backup and are lost. Clients that poll for them get the answer for an
+  unknown id, and nothing was charged. Vendors may have made their jobs: compensate each account by its hold.
+Grants, accounts, keys and their changes, cancels and erasures after that time are lost, too, and are not listed here.
 `, marked, waiting, missing)
 	return err
 }

@@ -330,7 +330,8 @@ func errNoTask(id string, answer []byte) error {
 	return fmt.Errorf("the answer is not the task %s: %.200q", id, answer)
 }
 
-// taskAction returns the command that applies a lever to one task or to all that a filter selects.
+// taskAction returns the function of the command that gives an action to one task, or to all that a
+// filter selects.
 func taskAction(action string) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		id, filter := c.target(), c.filter()

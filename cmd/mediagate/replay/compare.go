@@ -165,6 +165,6 @@ func (d *difference) print(w *strings.Builder) {
 	}
 	fmt.Fprintf(w, "  in full:     %s\n", operator.Printable(shown))
 	w.WriteString(
-		"A run under way that this build takes over would stand still there, until a build takes it that agrees.\n",
+		"An open run that this build takes over would stop there, until a build that agrees takes it over.\n",
 	)
 }

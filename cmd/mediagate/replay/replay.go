@@ -155,7 +155,8 @@ func read(r io.Reader) (*historypb.History, error) {
 	return history, nil
 }
 
-// fetch reads the history of a run from Temporal. Without a run it reads that of the newest.
+// fetch reads the history of a run from Temporal. Without a run it reads the history of the newest
+// one.
 func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.History, error) {
 	c, err := t.Client(slog.New(slog.DiscardHandler))
 	if err != nil {

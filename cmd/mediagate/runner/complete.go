@@ -29,8 +29,8 @@ if [[ $funcstack[1] == _mediagate ]]; then _mediagate "$@"; else compdef _mediag
 `,
 }
 
-// wordly are the characters of ids without a meaning in shells. A gateway names the models, and its
-// answer must not become a command.
+// wordly holds the characters of ids that mean nothing to a shell. Complete offers no other ids:
+// the gateway names the models, and its answer must not become a command.
 const wordly = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+-"
 
 // modelsTime is how long Complete waits for a gateway's models.

@@ -66,7 +66,6 @@ type errUsage struct{ text string }
 
 func (e errUsage) Error() string { return e.text }
 
-// flags returns the flags of the command.
 func (c *command) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -97,7 +96,6 @@ func (c *command) flags() *flag.FlagSet {
 	return f
 }
 
-// parse parses the arguments.
 func (c *command) parse(args []string) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		c.model, args = args[0], args[1:]

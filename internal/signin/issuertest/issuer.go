@@ -1,5 +1,5 @@
-// Package issuertest is a small OpenID Connect provider for tests. It signs in whomever it is
-// told to, at once and without a password, and can misbehave in the ways that tests need.
+// Package issuertest is a small OpenID Connect provider for tests. It signs in the person that the
+// test chooses, at once and without a password, and can misbehave in the ways that tests need.
 package issuertest
 
 import (
@@ -26,7 +26,7 @@ const (
 	Secret   = "the-secret-of-the-client"
 )
 
-// Issuer is a provider on the loopback. Its fields may be changed between sign-ins, by Set.
+// Issuer is a provider on the loopback. Its methods change its behaviour between sign-ins.
 type Issuer struct {
 	*httptest.Server
 
@@ -35,13 +35,13 @@ type Issuer struct {
 	kid   string
 	codes map[string]request
 
-	// Claims are added to each token, over its own: {"sub": "ada", "groups": ["ops"]}.
+	// claims are added to each token, and replace its own claims of the same name.
 	claims map[string]any
 	clock  time.Duration // by which its clock is ahead
 	html   bool          // answers everything with a page
 }
 
-// request is what a browser was sent with.
+// request holds the parameters with which a browser was sent to the issuer.
 type request struct{ nonce, challenge, redirect string }
 
 // New starts an issuer, which stops with the test.
@@ -66,21 +66,21 @@ func New(tb testing.TB) *Issuer {
 	return i
 }
 
-// SignIn says whom it signs in from now on: the claims of the tokens, over their own.
+// SignIn sets whom the issuer signs in from now on, by the claims of its tokens.
 func (i *Issuer) SignIn(claims map[string]any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.claims = claims
 }
 
-// SetClock puts its clock ahead, or back.
+// SetClock sets the issuer's clock ahead, or back if ahead is negative.
 func (i *Issuer) SetClock(ahead time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.clock = ahead
 }
 
-// SetHTML makes it answer everything with a page, as a proxy may before it.
+// SetHTML makes the issuer answer every request with a page, as a proxy in front of it may.
 func (i *Issuer) SetHTML(html bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -93,7 +93,7 @@ func (i *Issuer) isHTML() bool {
 	return i.html
 }
 
-// Rotate replaces its key.
+// Rotate replaces the issuer's signing key.
 func (i *Issuer) Rotate() {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -104,8 +104,8 @@ func (i *Issuer) Rotate() {
 	i.key, i.kid = key, rand.Text()
 }
 
-// Code is the code for a browser that was sent to the address, as its redirect has it, and the
-// state that goes with it.
+// Code returns the code and the state with which the issuer would redirect a browser that was sent
+// to the address.
 func (i *Issuer) Code(address string) (code, state string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
