@@ -19,7 +19,8 @@ import (
 //   - Otherwise the attempt that would be next is put back as unknown, without a channel. It is looked
 //     up in the bucket, and at each vendor that can be asked.
 //
-// Each task gets as much time as a new one has, so that none fails before there was time to look.
+// Each task gets as much time as a new one has, so that no task fails before its jobs could be
+// looked up.
 
 var errTailLost = conflict("the database was restored, and the task may lack attempts")
 
