@@ -33,7 +33,7 @@ type TaskStore interface {
 	// State reads the task with its last attempt, and also attempt n if that is another one.
 	State(ctx context.Context, taskID string, n int) (task.State, error)
 	// OpenIntent is Change for the intent of an attempt, which takes a slot. It returns
-	// KindCapacity if there is none (D7).
+	// KindCapacity if no slot is free (D7).
 	OpenIntent(
 		ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored,
 	) (task.Changed, error)
@@ -89,7 +89,7 @@ type EndpointStore interface {
 // HousekeepingStore finds what is due.
 type HousekeepingStore interface {
 	// DueWakes lists wakes that are past their time, accounts in round robin. PutOff sets the
-	// next try of each; a try counts unless Temporal could not be asked.
+	// next try of each. tried is false if Temporal could not be asked; the try then does not count.
 	DueWakes(ctx context.Context, most int) ([]mediagate.Wake, error)
 	PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error
 	// AwaitChannels lists the channels for which tasks wait, for a job or for a slot.
@@ -121,7 +121,7 @@ type HousekeepingStore interface {
 	CountVendorCharges(ctx context.Context, most int) (counted int, err error)
 }
 
-// Descriptions return what adapters say about their operations.
+// Descriptions returns what adapters say about their operations.
 type Descriptions interface {
 	// Operation returns the operation that a route names. ok is false if no adapter of this
 	// worker has it.

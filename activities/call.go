@@ -84,7 +84,7 @@ func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attemp
 		return jobNotMade(err)
 	}
 	// The adapter opens the client's media while it sends them, and hands over files while they
-	// arrive. Both objects remember their own errors, which tell below whose fault a failed call
+	// arrive. Both objects remember their own errors, which show below whose fault a failed call
 	// is.
 	opened := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
 	files := &sink{activities: a, task: t, row: row}

@@ -220,8 +220,9 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 
 // sweepLate removes files that no task shows, for example of a copy that lost a race against a
 // cancel. It does so when no copy can be under way any more (D13). It also removes the files of
-// erased tasks, at once, and again later. While the bucket is away, they stay due. If another sweep
-// of the task has become due meanwhile, SetSweep changes nothing, and that sweep is made as well.
+// erased tasks, at once, and again later. While the bucket is away, the sweeps stay due. If another
+// sweep of the task has become due meanwhile, SetSweep changes nothing, and that sweep is made as
+// well.
 func (a *Activities) sweepLate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 // A submit that gets no permit waits in a queue of Temporal, `backlog/CHANNEL`. Every other
 // activity without a permit gives its slot back and comes again, see waitForPermit. Submits could
 // do that too, and the queue would not be needed, but the time until the vendor is called would be
-// longer. For this measurement 400 calls of a channel were held. Then 60 tasks of one account
-// came, then four of another account (two busy cores, the same program both ways):
+// longer. In a measurement, 400 calls of a channel were held. Then 60 tasks of one account came,
+// and then four of another account (two busy cores, the same program both ways):
 //
 //	from the submit to the vendor           with the queue   coming again
 //	all calls end after 30 s: the four      25 to 29 s       29 to 40 s
