@@ -313,9 +313,9 @@ func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
 	return row.CreatedAt, nil
 }
 
-// DueSweeps lists ended tasks whose folder may have files that the task does not show. Such
-// files were erased, or were copied for an end that did not come; the latter are swept once no
-// copy can be under way (D13).
+// DueSweeps lists ended tasks whose folder may have files that the task does not show: the files of
+// an erased task, which are swept at once, or files that were copied for an end that did not come,
+// which are swept once no copy can be under way (D13).
 //
 // Example: a task ends at 12:00:00 and is erased at 12:10:00. The sweep is due at once, but a
 // copy that began before the end may still write. So Again is 13:00:00, and a second sweep

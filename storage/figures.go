@@ -16,8 +16,9 @@ import (
 // runs. Without an open attempt, a task that no vendor has accepted yet is at its "start", and
 // any other task at its "end".
 //
-// since is when the task that has been longest in its step came there: the start of its wait,
-// of its attempt, of the vendor's job, the end of its last attempt, or its own creation.
+// since is when the task that has been in the step for the longest time entered it. Depending on the
+// step, that is when its wait, its attempt or the vendor's job began, when its last attempt ended, or
+// when the task was created.
 const openFigures = `SELECT t.type, t.status,
 		CASE
 			WHEN t.wait_reason <> '' THEN 'parked'

@@ -158,8 +158,8 @@ func (r *keyRow) set(k mediagate.Key) error {
 
 // CreateKey stores a key under the hash of its secret, and sets its id and creation time. A key
 // without scopes gets all scopes. Returns KindNotFound for an unknown account, KindConflict for
-// a hash that is taken. The quota of the key is not taken from another key: operators create
-// keys this way, and keys by GiveKey.
+// a hash that is taken. The quota of the key is not taken from another key: operators create keys
+// this way. A key creates other keys by GiveKey.
 func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (created mediagate.Key, err error) {
 	if len(k.Scopes) == 0 {
 		k.Scopes = mediagate.Scopes()

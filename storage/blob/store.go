@@ -55,7 +55,7 @@ const (
 	maxParts    = 10_000
 )
 
-// A call gives up early; the caller waits for the end of a long outage.
+// A call stops early; the caller waits for the end of a long outage.
 const (
 	maxCallTries    = 3
 	maxCallBackoff  = 500 * time.Millisecond
