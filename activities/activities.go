@@ -185,7 +185,7 @@ type Sweeper interface {
 type Limits struct {
 	MaxBytes int64
 	Media    string // "video", "image", "audio" or "archive"
-	Owner    string // the provider; files of one provider leave memory to those of others
+	Owner    string // the provider; the files of one provider leave memory for the files of others
 	Progress func(bytes int64)
 }
 

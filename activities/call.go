@@ -42,8 +42,8 @@ type callResult struct {
 	silent     bool  // the call says nothing to the channel's breaker
 }
 
-// report tells the channel's breaker how the call ended. If the job was the probe, a silent call
-// gives the probe back.
+// report reports to the channel's breaker how the call ended. If the job was the probe, a silent
+// call releases the probe.
 func (r callResult) report(ctx context.Context, pass channel.Pass) {
 	if r.silent {
 		pass.Unused(ctx)

@@ -51,10 +51,10 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 // tried, in order.
 //
 // After a proven rejection, the channels that have refused the task least often come first. After
-// an attempt that was sent more than once, the name and the channel stay: the last sending made no
-// job, but the first may have, and only the same vendor, asked under the same name, refuses to
-// make a second one (D4). Otherwise the channel that an operator has chosen counts, if there is
-// one.
+// the rejection of an attempt that was sent more than once, the name and the channel stay: the last
+// sending made no job, but an earlier one may have made one. Only the same vendor, asked under the
+// same name, refuses to make a second job (D4). Otherwise the channel that an operator has chosen
+// counts, if there is one.
 func (a *Activities) chooseChannels(
 	ctx context.Context, t mediagate.Task, n int,
 ) (externalID string, candidates []channel.Candidate, err error) {

@@ -107,8 +107,8 @@ func (a *Activities) chores(t *tally) []chore {
 // ensureChannels keeps a poller running for each channel that tasks wait for. An error of one
 // channel does not keep the others from theirs.
 func (a *Activities) ensureChannels(ctx context.Context) error {
-	// A worker starts the workflows of its own channels. Here those of former names, and of
-	// channels that no worker has, get theirs (D11).
+	// A worker starts the workflows of its own channels. This chore also starts the workflows of
+	// former names, and of channels that no worker has (D11).
 	channels, err := a.Store.AwaitChannels(ctx)
 	return errors.Join(err, forEach(ctx, channels, ensureWide, func(name string) error {
 		return a.Engine.EnsureChannel(ctx, name)

@@ -252,9 +252,9 @@ const (
 )
 
 // copyQuickly copies the files of a job that has just ended, which ends the task. A submit calls
-// it if the answer has the result, and a poller calls it when it sees the end: a step of its own
-// would cost more than most of these copies. A copy that gets no permit at once, is large, takes
-// long or fails is left to such a step.
+// copyQuickly if the vendor's answer has the result, and a poller calls it at the end of a job: a step
+// of its own would cost more than most of these copies. A copy that gets no permit at once, is large,
+// takes long or fails is left to such a step.
 func (a *Activities) copyQuickly(ctx context.Context, changed task.Changed) error {
 	st := changed.State
 	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)

@@ -80,10 +80,10 @@ func (a *Activities) permit(channel, account string, has permit) (permit, bool) 
 // many tasks an account has.
 
 const (
-	// againAfter is the first pause before an activity comes again, plus or minus one half: the
-	// order of those that wait does not matter. Each time costs Temporal some writes, so the
-	// pause grows up to againMost. With 5 s, 400 waiting tasks slowed down others on a small
-	// machine.
+	// againAfter is the first pause before an activity comes again, plus or minus one half, since
+	// the order of the waiting activities does not matter. Each time costs Temporal some writes,
+	// so the pause grows up to againMost. With 5 s, 400 waiting tasks slowed down others on a
+	// small machine.
 	againAfter = 10 * time.Second
 	againMost  = time.Minute
 )

@@ -18,7 +18,7 @@ import (
 
 const (
 	wakeEvery = time.Second            // the pause after a scan that finds nothing
-	wakeSoon  = 100 * time.Millisecond // the pause after one that finds something: starts may have been answered
+	wakeSoon  = 100 * time.Millisecond // the pause after any other scan: starts may have been answered
 	wakeBatch = 256                    // the most wakes of a batch
 	wakeWide  = 16                     // how many of them are handled at the same time
 	roundTry  = 3                      // from this try on a round's run is replaced, seven minutes after the first try

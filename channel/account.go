@@ -260,8 +260,8 @@ func (a *Accounts) pace(c Channel) *pace {
 const formerIdle = 30 * time.Second
 
 // channelFor returns the channel that polls for the rows of a name. This is the channel of that
-// name. If there is none, it is the channel that had the name before, as long as tasks wait under
-// the name for a job or a slot, or a worker may still add such tasks.
+// name. If there is none, it is the channel that had the name before. That channel polls under the
+// name only while tasks wait there for a job or a slot, or while a worker may still add such tasks.
 func (a *Accounts) channelFor(ctx context.Context, name string) (c Channel, ok bool, err error) {
 	if c, ok = a.successor(name); !ok || c.Name == name {
 		return c, ok, nil

@@ -327,8 +327,8 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 }
 
 // Ended notes how the job's call ended, and opens, closes or reopens the breaker if the end of this
-// call is a reason to. That counts even if the activity is cancelled or the worker stops, so Ended
-// goes on when ctx ends.
+// call is a reason to. The end of a call counts even if the activity is cancelled or the worker
+// stops, so Ended goes on when ctx ends.
 func (e Pass) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return

@@ -306,7 +306,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 				}
 			})
 		}
-		// This makes room for the next claim, also if the rows were not admitted.
+		// This makes room for the next claim, even if the rows were not admitted.
 		p.toAsk.Add(-int64(len(asked)))
 	}
 	group.Wait()

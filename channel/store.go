@@ -139,7 +139,7 @@ func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (t
 }
 
 // eventOf returns the event of a result. The outcome comes first, and carries no claim: an end
-// always counts, also from a poller that has lost its claim (D8). Quiet answers come here only if
+// always counts, even from a poller that has lost its claim (D8). Quiet answers come here only if
 // the task is parked or past its deadline.
 func eventOf(r mediagate.PollResult, claim string, mayCopy bool) task.Event {
 	switch {

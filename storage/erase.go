@@ -215,7 +215,7 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 }
 
 // forgetWords removes from the attempts of a task what its row no longer allows, and what
-// cannot be read. It reads all attempts of the task, also those that a change does not load.
+// cannot be read. It reads all attempts of the task, including those that a change does not load.
 func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 	rows, err := readAttempts(tx, "WHERE a.task_id = ?", t.ID)
 	if err != nil {

@@ -42,8 +42,8 @@ const openFigures = `SELECT t.type, t.status,
 		AND a.state IN ('intent', 'accepted', 'unknown')
 	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`
 
-// wakeFigures counts wakes by kind. due are those whose time is over, and tried those that the
-// scan has tried at least once. overdue is the earliest time of a due wake. While starts are
+// wakeFigures counts wakes by kind. due counts the wakes whose time is over, and tried the wakes that
+// the scan has tried at least once. overdue is the earliest time of a due wake. While starts are
 // unanswered, new tasks wait in line and do not count as overdue.
 const wakeFigures = `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= @now) AS due,
 		COUNT(*) FILTER (WHERE tries > 0) AS tried, MIN(CASE WHEN wake_at <= @now AND (

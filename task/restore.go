@@ -29,7 +29,7 @@ func (a *Attempt) unidentified() bool { return a.Channel == "" }
 
 // applyRestored marks the row as one of a restored database. What the row says about waiting is
 // out of date, and so are its proofs that the vendor has no job. An attempt that may be under way
-// becomes unknown. A job that the vendor has is polled for as before.
+// becomes unknown. A job that the vendor has is still polled for.
 func (c *change) applyRestored(e Restored) {
 	if !c.open() || !c.RestoredAt.Before(e.At) {
 		return

@@ -180,7 +180,7 @@ func skippedRoutes(p mediagate.Plan) string {
 
 // Wake signals the task's run to ask for its next step. runs is false if no run is under way. Wake
 // returns KindConflict if the run takes no more signals, because it has had as many as Temporal
-// allows. The signal carries no run id, so it reaches the newest run, also one that has just
+// allows. The signal carries no run id, so it reaches the newest run, even one that has just
 // replaced another (D1).
 func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -38,9 +38,9 @@ func searchAttributes() map[string]enumspb.IndexedValueType {
 }
 
 // EnsureNamespace creates the namespace with its retention and attributes, or adds what an
-// existing one lacks. It returns when workflows can be started there. If it fails, IsFinal tells
-// a refusal from a server that is away. Some API keys may work in a namespace but not read its
-// description. That causes only a warning if a query shows that everything is there.
+// existing one lacks. It returns when workflows can be started there. If it fails, IsFinal reports
+// whether Temporal has refused or may only be away. Some API keys may work in a namespace but not
+// read its description. That causes only a warning if a query shows that everything is there.
 func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log *slog.Logger) error {
 	service := c.WorkflowService()
 	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})

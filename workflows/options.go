@@ -16,9 +16,10 @@ import (
 // all of that is used up, the task parks.
 
 const (
-	// workerLostAfter is the silence after which a step's worker counts as dead. After a kill -9, a
-	// step under way waits this time and the pause before its next try, together less than 15 s.
-	// workerLostAfter is also the longest time of a short step, which sends no heartbeats.
+	// workerLostAfter is the silence after which a step's worker counts as dead. If its worker is
+	// killed by kill -9, a step waits for this time and then for the pause before its next try,
+	// together less than 15 s. workerLostAfter is also the longest time of a short step, which
+	// sends no heartbeats.
 	workerLostAfter = 10 * time.Second
 	// minStepTime is the least time that a step gets.
 	minStepTime = time.Second
