@@ -112,8 +112,8 @@ type HousekeepingStore interface {
 	RemoveSessions(ctx context.Context) (removed int, err error)
 	// Unnamed returns the given keys, of objects in the folder of results, that no row names.
 	Unnamed(ctx context.Context, keys []string) ([]string, error)
-	// NoteRemoval adds to the number of removed items of a kind, moves its mark, and notes the
-	// time when the removal has come to the end.
+	// NoteRemoval adds to the number of removed items of a kind, and moves the kind's mark. If ended
+	// is set, it also notes when the removal came to the end of the kind.
 	NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error
 	// RemovalStates returns how far the removal of each kind has come.
 	RemovalStates(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error)

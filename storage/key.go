@@ -337,8 +337,8 @@ func (s *Store) RotateKey(
 	return k, err
 }
 
-// rotate makes the successor of a locked key. A key is rotated once only: its next rotation is
-// that of its successor, so the keys of a rotation form a chain with one newest key.
+// rotate makes the successor of a locked key. A key can be rotated only once: after that its
+// successor can be rotated, so the keys of a rotation form a chain with one newest key.
 func (s *Store) rotate(
 	ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration,
 ) (k mediagate.Key, err error) {

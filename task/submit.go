@@ -186,7 +186,7 @@ func (c *change) applyModelRetired(e ModelRetired) error {
 }
 
 // applyAccepted gives the attempt its job. If the attempt has another job already, or is not the
-// one that the report names, the vendor has made one job too many, and will be asked to stop it.
+// one that the report names, the vendor has made one job too many, and is asked to stop it.
 func (c *change) applyAccepted(e Accepted) {
 	a, ref := c.attemptOf(e.Sending), e.Submission.Ref
 	switch {
