@@ -33,7 +33,7 @@ type TaskStore interface {
 	// State reads the task with its last attempt, and also attempt n if that is another one.
 	State(ctx context.Context, taskID string, n int) (task.State, error)
 	// OpenIntent is Change for the intent of an attempt, which takes a slot. It returns
-	// KindCapacity if there is none (D7).
+	// KindCapacity if no slot is free (D7).
 	OpenIntent(
 		ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored,
 	) (task.Changed, error)
@@ -89,7 +89,7 @@ type EndpointStore interface {
 // HousekeepingStore finds what is due.
 type HousekeepingStore interface {
 	// DueWakes lists wakes that are past their time, accounts in round robin. PutOff sets the
-	// next try of each; a try counts unless Temporal could not be asked.
+	// next try of each. tried is false if Temporal could not be asked; the try then does not count.
 	DueWakes(ctx context.Context, most int) ([]mediagate.Wake, error)
 	PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error
 	// AwaitChannels lists the channels for which tasks wait, for a job or for a slot.
@@ -112,8 +112,8 @@ type HousekeepingStore interface {
 	RemoveSessions(ctx context.Context) (removed int, err error)
 	// Unnamed returns the given keys, of objects in the folder of results, that no row names.
 	Unnamed(ctx context.Context, keys []string) ([]string, error)
-	// NoteRemoval adds to the number of removed items of a kind, moves its mark, and notes the
-	// time when the removal has come to the end.
+	// NoteRemoval adds to the number of removed items of a kind, and moves the kind's mark. If ended
+	// is set, it also notes when the removal came to the end of the kind.
 	NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error
 	// RemovalStates returns how far the removal of each kind has come.
 	RemovalStates(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error)
@@ -121,7 +121,7 @@ type HousekeepingStore interface {
 	CountVendorCharges(ctx context.Context, most int) (counted int, err error)
 }
 
-// Descriptions return what adapters say about their operations.
+// Descriptions returns what adapters say about their operations.
 type Descriptions interface {
 	// Operation returns the operation that a route names. ok is false if no adapter of this
 	// worker has it.
@@ -185,7 +185,7 @@ type Sweeper interface {
 type Limits struct {
 	MaxBytes int64
 	Media    string // "video", "image", "audio" or "archive"
-	Owner    string // the provider; files of one provider leave memory to those of others
+	Owner    string // the provider; the files of one provider leave memory for the files of others
 	Progress func(bytes int64)
 }
 

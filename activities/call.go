@@ -42,8 +42,8 @@ type callResult struct {
 	silent     bool  // the call says nothing to the channel's breaker
 }
 
-// report tells the channel's breaker how the call ended. If the job was the probe, a silent call
-// gives the probe back.
+// report reports to the channel's breaker how the call ended. If the job was the probe, a silent
+// call releases the probe.
 func (r callResult) report(ctx context.Context, pass channel.Pass) {
 	if r.silent {
 		pass.Unused(ctx)
@@ -84,7 +84,7 @@ func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attemp
 		return jobNotMade(err)
 	}
 	// The adapter opens the client's media while it sends them, and hands over files while they
-	// arrive. Both objects remember their own errors, which tell below whose fault a failed call
+	// arrive. Both objects remember their own errors, which show below whose fault a failed call
 	// is.
 	opened := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
 	files := &sink{activities: a, task: t, row: row}

@@ -16,8 +16,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// checkWidth is how many files of one task are fetched at the same time. Usual lists of references
-// are fetched at once, and a server that has all of them is not flooded.
+// checkWidth is how many files of one task are fetched at the same time. That is enough for the
+// usual list of references, and does not flood a server that has all of them.
 const checkWidth = 6
 
 // checkTries is how often the check is tried if it fails for a fault of ours, or its worker is
@@ -165,10 +165,11 @@ func (a *Activities) checkInputs(
 	return a.conclude(ctx, before, due, found)
 }
 
-// conclude returns what follows from the errors found with each file. Its own error is a fault of
-// ours, for example of the bucket. The order is that of the request. A check that was cut short, or
-// that waits for the account's allowance, is not over and counts no try. Otherwise a server that
-// was away counts one try for the whole check, however many of its files were missing.
+// conclude returns the result of the check. found holds the error of each file in due, in the order
+// of the request, and nil for a good file. conclude returns an error only for a fault of ours, for
+// example of the bucket. A check that was cut short, or that waits for the account's allowance, is
+// not over and counts no try. Otherwise a server that was away counts one try for the whole check,
+// however many of its files were missing.
 func (a *Activities) conclude(
 	ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error,
 ) (after mediagate.InputCheck, waits bool, err error) {
@@ -214,8 +215,8 @@ func (a *Activities) conclude(
 
 // checkInput fetches one file as far as needed to check it. It returns KindInvalid, with the code
 // of the failure, for a bad file; KindTransient while the file's server is away; and the errors of
-// the bucket. The file comes from a stranger, and may make the check panic: without the guard that
-// would end the process, and each repetition would end another. A panic is an error of
+// the bucket. The file comes from a stranger, and may make the check panic. Without the guard, such
+// a file would end this process, and at each repetition another one. A panic is an error of
 // KindInternal, so the task parks after the last try.
 func (a *Activities) checkInput(ctx context.Context, t mediagate.Task, request any, in mediagate.Input) error {
 	return mediagate.Guarded(func() error {
@@ -271,11 +272,11 @@ type fetched struct {
 	taken int64
 }
 
-// countFetched takes as many bytes for the account as may be read of the file. When the file is
-// closed, it gives back those that were not read. If the process dies before, they are not given
-// back. For example, a check may read up to 20 MB of a file, so 20 MB are taken. It needs only 300
-// kB, and gives back the rest. Taking the most first keeps many files that are fetched at the same
-// time from exceeding the allowance together.
+// countFetched takes from the account's allowance as many bytes as may be read of the file. The
+// bytes that were not read are given back when the file is closed; if the process dies before, they
+// stay taken. For example, a check may read up to 20 MB of a file, so 20 MB are taken. It needs only
+// 300 kB, and gives back the rest. Since the most is taken first, many files that are fetched at the
+// same time cannot exceed the allowance together.
 func (a *Activities) countFetched(
 	ctx context.Context, accountID string, body io.ReadCloser, most int64,
 ) (*fetched, error) {

@@ -51,10 +51,10 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 // tried, in order.
 //
 // After a proven rejection, the channels that have refused the task least often come first. After
-// an attempt that was sent more than once, the name and the channel stay: the last sending made no
-// job, but the first may have, and only the same vendor, asked under the same name, refuses to
-// make a second one (D4). Otherwise the channel that an operator has chosen counts, if there is
-// one.
+// the rejection of an attempt that was sent more than once, the name and the channel stay: the last
+// sending made no job, but an earlier one may have made one. Only the same vendor, asked under the
+// same name, refuses to make a second job (D4). Otherwise the channel that an operator has chosen
+// counts, if there is one.
 func (a *Activities) chooseChannels(
 	ctx context.Context, t mediagate.Task, n int,
 ) (externalID string, candidates []channel.Candidate, err error) {
@@ -135,12 +135,12 @@ func isChannelFault(f mediagate.Failure) bool {
 		f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
-// mayGoElsewhere is asked when the channel has refused the attempt with f. It reports whether
-// another channel takes new jobs and has never refused this task, so that the next attempt can go
-// there at once. If this channel has refused the task before, it is false: the other channels were
-// full then, and the task pauses before it tries again. If the vendor has no such model, any route
-// to another model will do. The result is stored with the refusal, in the event Refused. If the
-// refusals cannot be read, the task pauses as after any other refusal.
+// mayGoElsewhere reports whether the next attempt can go to another channel at once, after this
+// channel has refused the attempt with f. That is so if another channel takes new jobs and has never
+// refused this task. If this channel has refused the task before, mayGoElsewhere returns false: the
+// other channels were full then, and the task pauses before it tries again. If the vendor has no
+// such model, any route to another model will do. The result is stored with the refusal, in the
+// event Refused. If the refusals cannot be read, the task pauses as after any other refusal.
 func (a *Activities) mayGoElsewhere(
 	ctx context.Context, t mediagate.Task, row task.Attempt, f mediagate.Failure,
 ) bool {

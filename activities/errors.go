@@ -22,8 +22,8 @@ type captured struct{ cause atomic.Pointer[error] }
 // capturedKey is the key of the captured cause in a context.
 type capturedKey struct{}
 
-// CaptureCause is for a caller that logs each activity attempt in one line. With the returned
-// context the activity does not log the cause of its failure itself; cause returns it to the
+// CaptureCause lets a caller log each activity attempt in one line. In the returned context the
+// activity does not log the cause of its failure itself; the function cause returns it to the
 // caller.
 func CaptureCause(ctx context.Context) (_ context.Context, cause func(failure error) error) {
 	n := &captured{}
@@ -154,8 +154,8 @@ func NoFault(err error) bool {
 	return e.Code == codeElsewhere || e.Code == codeNoPermit || e.Kind == mediagate.KindShutOut
 }
 
-// messageOf returns the message of an error, or "internal error" if it has none for others to
-// read.
+// messageOf returns the message of an error of ours, which others may read. For any other error it
+// returns "internal error".
 func messageOf(err error) string {
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
 		return e.Message

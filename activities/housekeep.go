@@ -107,8 +107,8 @@ func (a *Activities) chores(t *tally) []chore {
 // ensureChannels keeps a poller running for each channel that tasks wait for. An error of one
 // channel does not keep the others from theirs.
 func (a *Activities) ensureChannels(ctx context.Context) error {
-	// A worker starts the workflows of its own channels. Here those of former names, and of
-	// channels that no worker has, get theirs (D11).
+	// A worker starts the workflows of its own channels. This chore also starts the workflows of
+	// former names, and of channels that no worker has (D11).
 	channels, err := a.Store.AwaitChannels(ctx)
 	return errors.Join(err, forEach(ctx, channels, ensureWide, func(name string) error {
 		return a.Engine.EnsureChannel(ctx, name)
@@ -220,8 +220,9 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 
 // sweepLate removes files that no task shows, for example of a copy that lost a race against a
 // cancel. It does so when no copy can be under way any more (D13). It also removes the files of
-// erased tasks, at once, and again later. While the bucket is away, they stay due. If another sweep
-// of the task has become due meanwhile, SetSweep changes nothing, and that sweep is made as well.
+// erased tasks, at once, and again later. While the bucket is away, the sweeps stay due. If another
+// sweep of the task has become due meanwhile, SetSweep changes nothing, and that sweep is made as
+// well.
 func (a *Activities) sweepLate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()

@@ -31,8 +31,8 @@ type inputs struct {
 
 // Open fetches a file through the guarded client. It reads our own files from the bucket itself,
 // which may be at an address that the client refuses. It refuses a file that is not media by its
-// first bytes. Of a picture it reads only what an upload would keep: no parts that do not show,
-// such as metadata, and nothing after the picture's end.
+// first bytes. Of a picture it reads only what an upload would keep: no parts that are not
+// displayed, such as metadata, and nothing after the picture's end.
 func (in *inputs) Open(ctx context.Context, url string, most int64) (io.ReadCloser, int64, error) {
 	var (
 		body   io.ReadCloser

@@ -126,8 +126,8 @@ func (a *Activities) findByOurID(
 // The next sender, or a lookup, reads the manifest, and uses it if the files are complete.
 
 // The manifest stays until one day after the end of its task; then retention removes it like all
-// objects that no row names. If the database forgets the outcome and the end, they are found
-// there again (D17).
+// objects that no row names. If the database loses the outcome and the end, a lookup finds the
+// outcome in the manifest again (D17).
 
 // manifest describes what a synchronous submission has made. It holds none of the vendor's words,
 // since it outlives the inputs of a task whose account has them erased.

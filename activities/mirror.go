@@ -252,9 +252,9 @@ const (
 )
 
 // copyQuickly copies the files of a job that has just ended, which ends the task. A submit calls
-// it if the answer has the result, and a poller calls it when it sees the end: a step of its own
-// would cost more than most of these copies. A copy that gets no permit at once, is large, takes
-// long or fails is left to such a step.
+// copyQuickly if the vendor's answer has the result, and a poller calls it at the end of a job: a step
+// of its own would cost more than most of these copies. A copy that gets no permit at once, is large,
+// takes long or fails is left to such a step.
 func (a *Activities) copyQuickly(ctx context.Context, changed task.Changed) error {
 	st := changed.State
 	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
@@ -372,8 +372,9 @@ const (
 	piecePatience = 30 * time.Minute
 )
 
-// isLost reports whether a piece of the result cannot be had: it is not such media; or its fresh
-// links are dead, too, at the step's last try; or its server has been away for long.
+// isLost reports whether a piece of the result cannot be had: it is no media of its kind, or too
+// large; or its fresh links are dead, too, at the step's last try; or its server has been away for
+// long.
 //
 // For example, a song has two versions, and the server of one does not answer. From 30 minutes
 // after the job's end on the task goes on with the other version.
@@ -402,8 +403,8 @@ func (f *files) retryError(err error) error {
 	}
 }
 
-// nothingLeft returns the error of a result without any piece that can be had. The error is final,
-// unless the server of some piece is only away.
+// nothingLeft returns the error of a result whose pieces are all lost. The error is final, unless
+// the server of some piece is only away.
 func nothingLeft(lost []error) error {
 	for _, err := range lost {
 		if mediagate.Is(err, mediagate.KindTransient) {
@@ -416,9 +417,9 @@ func nothingLeft(lost []error) error {
 	return media.Useless("%s", messageOf(lost[0]))
 }
 
-// copy copies the file at the position. If its link is dead, copy asks for a new one. An extra file
-// is left out in the end. Once the patience for extra files is used up, each of their tries counts
-// as the last.
+// copy copies the file at the position. If its link is dead, copy asks for a new one. After
+// extraTries an extra file is left out. Once the patience for extra files is used up, each of their
+// tries counts as the last.
 func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
 	results, err := f.obtain(ctx, position)
 	if mayBeStale(err) && ctx.Err() == nil && f.refresh(ctx) {
@@ -501,8 +502,9 @@ func (f *files) refresh(ctx context.Context) bool {
 	return found
 }
 
-// freshMedia polls once for new links. answered says that the vendor has no others to give. That
-// is also so if the vendor keeps no jobs, because its first links are all there are.
+// freshMedia polls once for new links. answered says that the vendor can give no newer links than
+// fresh, or than the first ones if fresh is empty. A vendor that keeps no jobs has only its first
+// links.
 func (f *files) freshMedia(ctx context.Context) (fresh []mediagate.Media, answered bool) {
 	switch {
 	case f.row.Route.Sync:
@@ -557,8 +559,8 @@ func (f *files) firstStem() int {
 }
 
 // archive stores the stems as one main file, at the position of the first. If a stem turns out to
-// be lost, the archive is made again without it, as long as another stem is left. Its files have
-// the time of the task's creation, so that a repeated copy makes the same archive.
+// be lost, the archive is made again without it, as long as another stem is left. The files in the
+// archive carry the time of the task's creation, so that a repeated copy makes the same archive.
 func (f *files) archive(ctx context.Context, position int) (mediagate.Result, error) {
 	archive := &media.Archive{Modified: f.task.CreatedAt.UTC(), Half: halfRead}
 	index := f.media[position].Index

@@ -7,8 +7,9 @@ import (
 	"github.com/mediagate/mediagate/channel"
 )
 
-// confirmAccount is for an attempt n that takes modal parameters to a job that waits. If the
-// channel has a new key, its account must show the job before it gets the parameters (D11).
+// confirmAccount checks the account before attempt n takes modal parameters to a job that waits: if
+// the channel has a new key, its account must show the job first (D11). For any other attempt it
+// checks nothing.
 func (a *Activities) confirmAccount(ctx context.Context, t mediagate.Task, n int) error {
 	if !t.Modal.Resumes(n) {
 		return nil
@@ -58,10 +59,10 @@ func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.
 	}
 	switch report.State {
 	case mediagate.JobWaiting:
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the job waits for parameters still")
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the job still waits for parameters")
 	case mediagate.JobUnknown:
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient,
-			"the job is %q, which may mean that it waits still", report.Word)
+			"the job is %q, which may mean that it still waits", report.Word)
 	// The job no longer waits, so the parameters have arrived.
 	case mediagate.JobQueued, mediagate.JobRunning, mediagate.JobSucceeded, mediagate.JobFailed:
 	}

@@ -15,8 +15,8 @@ import (
 // A submit that gets no permit waits in a queue of Temporal, `backlog/CHANNEL`. Every other
 // activity without a permit gives its slot back and comes again, see waitForPermit. Submits could
 // do that too, and the queue would not be needed, but the time until the vendor is called would be
-// longer. For this measurement 400 calls of a channel were held. Then 60 tasks of one account
-// came, then four of another account (two busy cores, the same program both ways):
+// longer. In a measurement, 400 calls of a channel were held. Then 60 tasks of one account came,
+// and then four of another account (two busy cores, the same program both ways):
 //
 //	from the submit to the vendor           with the queue   coming again
 //	all calls end after 30 s: the four      25 to 29 s       29 to 40 s
@@ -80,10 +80,10 @@ func (a *Activities) permit(channel, account string, has permit) (permit, bool) 
 // many tasks an account has.
 
 const (
-	// againAfter is the first pause before an activity comes again, plus or minus one half: the
-	// order of those that wait does not matter. Each time costs Temporal some writes, so the
-	// pause grows up to againMost. With 5 s, 400 waiting tasks slowed down others on a small
-	// machine.
+	// againAfter is the first pause before an activity comes again, plus or minus one half, since
+	// the order of the waiting activities does not matter. Each time costs Temporal some writes,
+	// so the pause grows up to againMost. With 5 s, 400 waiting tasks slowed down others on a
+	// small machine.
 	againAfter = 10 * time.Second
 	againMost  = time.Minute
 )

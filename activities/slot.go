@@ -58,7 +58,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 		}
 	}
 	// full says that some channel has no free slot. onlyFull says that such a channel has no
-	// trouble besides. behind is the first channel that takes jobs and has no free permit.
+	// other trouble. behind is the first channel that takes jobs and has no free permit.
 	full, onlyFull, behind := false, false, ""
 	for _, c := range candidates {
 		permit, ok := a.permit(c.Name, t.AccountID, has)

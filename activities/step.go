@@ -132,7 +132,7 @@ func noDetails() []any { return []any{} }
 // nil. If details returns nil, it sends none. It sends none for a step that is over within the
 // first interval, since each is a write of the server.
 //
-// ctx must be the activity's own context: the SDK takes a heartbeat that was cut short for a
+// ctx must be the activity's own context: if a heartbeat is cut short, the SDK takes that as a
 // cancel of the activity.
 func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- struct{}) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})

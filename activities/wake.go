@@ -18,10 +18,10 @@ import (
 
 const (
 	wakeEvery = time.Second            // the pause after a scan that finds nothing
-	wakeSoon  = 100 * time.Millisecond // the pause after one that finds something: starts may have been answered
+	wakeSoon  = 100 * time.Millisecond // the pause after any other scan: starts may have been answered
 	wakeBatch = 256                    // the most wakes of a batch
 	wakeWide  = 16                     // how many of them are handled at the same time
-	roundTry  = 3                      // from this try on a round's run is replaced, some ten minutes after its time
+	roundTry  = 3                      // from this try on a round's run is replaced, seven minutes after the first try
 )
 
 // wakeDue works through the wakes that are past their time, batch after batch.
@@ -217,7 +217,7 @@ func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) 
 		return unlessAnswered(a.Engine.EnsureRound(ctx, round))
 	}
 	replaced, err := a.Engine.ReplaceRound(ctx, round,
-		"mediagate: the callback should be delivered or given up by now. "+
+		"mediagate: the callback should be delivered or abandoned by now. "+
 			"A new run goes on with the attempt that is due")
 	if replaced {
 		t.add(func(r *WakeReport) { r.Replaced++ })

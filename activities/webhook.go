@@ -147,7 +147,7 @@ func (a *Activities) deliverWithPermits(
 
 // callbackPermits takes the permits for an attempt, and waits a few seconds for them. It takes
 // the permit for the receiver first, so an attempt that waits for a slow receiver holds no permit
-// that other receivers need. It returns errNoPermit.
+// that other receivers need. It returns errNoPermit if one of the two is not free in time.
 //
 // The receiver's permit is one of a limit that belongs to the account, so a slow receiver takes
 // nothing from other accounts. The second permit is one of the limit for all callbacks of the

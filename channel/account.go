@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Accounts are the vendor accounts that this process can ask. Accounts finds the account that
-// serves a job. The fields are set before the first use.
+// Accounts finds the account that serves a job, among the vendor accounts that this process can
+// ask. It also makes their pollers. The fields are set before the first use.
 type Accounts struct {
 	Channels  Channels
 	Store     Store
@@ -72,7 +72,7 @@ type Store interface {
 // PollStore keeps the rows that channels poll for.
 type PollStore interface {
 	// BeginEpoch makes the caller the poller of the channel. It returns a number higher than those
-	// of all earlier pollers. From now on they can claim nothing.
+	// of all earlier pollers. From now on the earlier pollers can claim nothing.
 	BeginEpoch(ctx context.Context, channel string) (int64, error)
 	// ClaimDue claims up to limit due rows until the lease ends. It returns KindConflict if a
 	// newer epoch has begun.
@@ -108,23 +108,24 @@ type Workflows interface {
 	// The signals of other tasks do not wait for that copy.
 	StepsChanged(ctx context.Context, channel string, woken []StepChange)
 	// RoomToCopy takes room for one copy of a provider's result, until release is called. It
-	// returns nil if there is none now.
+	// returns nil if there is no room now.
 	RoomToCopy(provider string) (release func())
 	// Wake signals the runs of tasks.
 	Wake(ctx context.Context, channel string, taskIDs []string)
 }
 
 // StepChange says that a poll for attempt N changed the next step of a task. Release gives back
-// the room for the copy of the task's files. If it is nil, the run copies them.
+// the room for the copy of the task's files. If Release is nil, the poller copies nothing, and
+// the run copies the files if there are any.
 type StepChange struct {
 	N       int
 	Changed task.Changed
 	Release func()
 }
 
-// Which channel serves an attempt (D11)? An attempt names the channel that made it, and has the
-// fingerprint of its vendor account. A channel serves the attempts of its own name and of the
-// names in its `former`.
+// The functions below decide which channel serves an attempt (D11). An attempt names the channel
+// that made it, and has the fingerprint of its vendor account. A channel serves the attempts of its
+// own name and of the names in its `former`.
 //
 // If the fingerprints differ, the channel may have another account, or the same one with a new
 // key. Then the vendor is asked for the job. An answer that names the job counts. "Not found"
@@ -259,8 +260,8 @@ func (a *Accounts) pace(c Channel) *pace {
 const formerIdle = 30 * time.Second
 
 // channelFor returns the channel that polls for the rows of a name. This is the channel of that
-// name. If there is none, it is the channel that had the name before, as long as tasks wait under
-// the name for a job or a slot, or a worker may still add such tasks.
+// name. If there is none, it is the channel that had the name before. That channel polls under the
+// name only while tasks wait there for a job or a slot, or while a worker may still add such tasks.
 func (a *Accounts) channelFor(ctx context.Context, name string) (c Channel, ok bool, err error) {
 	if c, ok = a.successor(name); !ok || c.Name == name {
 		return c, ok, nil

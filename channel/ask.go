@@ -165,9 +165,9 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 	return p.resultOf(ctx, row, asked, report)
 }
 
-// incompleteTime is how long the vendor is asked again if it says that a job has succeeded, but
-// does not name all media yet. After that time the outcome counts as it is: with the media that it
-// names, or as a failure if it names none.
+// incompleteTime is how long the poller keeps asking if the vendor says that a job has succeeded,
+// but does not name all media yet. After that time the outcome counts as it is: with the media that
+// it names, or as a failure if it names none.
 const incompleteTime = 2 * time.Minute
 
 // resultOf returns the result for a row whose state the vendor reports. It counts
@@ -286,8 +286,8 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	return result
 }
 
-// shouldLog reports whether a failed poll is logged: five of each kind are, and then one every 12
-// seconds. While a vendor is away, every poll fails for hours.
+// shouldLog reports whether to log a failed poll: the first five of each kind, and then one every
+// 12 seconds. Without that limit, a vendor that is away for hours would fill the log.
 func (p *Poller) shouldLog(kind string) bool {
 	limiter, _ := p.logLimits.LoadOrStore(kind, rate.NewLimiter(rate.Every(12*time.Second), 5))
 	return limiter.(*rate.Limiter).AllowN(p.Now(), 1)

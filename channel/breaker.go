@@ -26,10 +26,10 @@ import (
 //
 // An answer about the request (invalid, moderated) or about the moment (throttled, full) is a
 // success here. A submit that was not sent, for want of time or memory on our side, counts as
-// neither. A job that succeeded by the vendor's word, and for which the vendor names no media,
-// counts as one more failed submit. Polls do not count: they go to another endpoint, one job can
-// spoil them, and they could not close a breaker that they opened, since only a job shows whether
-// the vendor takes jobs.
+// neither. If the vendor says that a job succeeded, but names no media for it, the job counts as
+// one more failed submit. Polls do not count: they go to another endpoint, and one job can spoil
+// them. Nor could polls close the breaker again, since only a job shows whether the vendor takes
+// jobs.
 //
 // An open breaker lets no job through for openFor. Then it lets one through, the probe. If the
 // vendor answers the probe, the breaker closes. If the probe fails, the breaker stays open for
@@ -39,7 +39,7 @@ import (
 //
 // Each process counts its own submits. The state of the breaker is in the database, one row a
 // channel, so that all processes stop and continue together, and only one job is the probe. The
-// probe has a lease: if its process dies, the next probe is delayed, and that is all.
+// probe has a lease: if its process dies, another job becomes the probe when the lease ends.
 const (
 	failureWindow  = time.Minute
 	failuresToOpen = 5
@@ -108,7 +108,7 @@ type Breakers struct {
 	// The fields below are protected by mu.
 	mu     sync.Mutex
 	states map[string]mediagate.ChannelState
-	// When the last reading ended, also one that failed. Zero before the first.
+	// When the last reading ended, whether or not it succeeded. Zero before the first.
 	readAt  time.Time
 	changed map[string]bool // channels that this process changed since the last reading began
 	// The recent submits of this process, by channel: they open the breaker.
@@ -246,8 +246,8 @@ func (b *Breakers) learn(s mediagate.ChannelState) {
 	b.states[s.Name], b.changed[s.Name] = s, true
 }
 
-// Pass is the permission of one job to go through a channel's breaker. The end of the job's call is
-// reported to its Pass. The zero Pass does nothing.
+// Pass is the permission of one job to go through a channel's breaker. The caller reports the end
+// of the job's call by Ended. The zero Pass does nothing.
 //
 // A call that began before the breaker last changed says nothing about the present. For example, a
 // call begins at 12:00:00, a probe closes the breaker at 12:00:05, and the call fails at 12:00:20:
@@ -327,8 +327,8 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 }
 
 // Ended notes how the job's call ended, and opens, closes or reopens the breaker if the end of this
-// call is a reason to. That counts even if the activity is cancelled or the worker stops, so Ended
-// goes on when ctx ends.
+// call is a reason to. The end of a call counts even if the activity is cancelled or the worker
+// stops, so Ended goes on when ctx ends.
 func (e Pass) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return

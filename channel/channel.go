@@ -141,8 +141,8 @@ func (b *Configured) candidates(
 	return all
 }
 
-// supportsSource asks what supports asks, for a job that may work on a source. own says that the
-// channel's account made the source.
+// supportsSource reports whether the channel's adapter supports a job that may have a source. own
+// says that the channel's account made the source.
 func (c Channel) supportsSource(r mediagate.Route, job mediagate.Job, own bool) bool {
 	job.Source = job.Source.As(own, mediagate.UploadComing)
 	return c.supports(r, job)

@@ -2,8 +2,8 @@
 // a new job, finds the account of a job that is under way, and polls the vendors for all jobs that
 // tasks wait for.
 //
-// It decides which account to ask, and what an answer means. Activities and Temporal make sure
-// that each channel has one poller. Package task decides what an answer does to a task: the
+// The package decides which account to ask, and what an answer means. Activities and Temporal make
+// sure that each channel has one poller. Package task decides what an answer does to a task: the
 // poller sends the answer as an event, through Store.Change. Only quiet answers, which change no
 // next step, are stored in batches instead.
 //

@@ -19,7 +19,7 @@ const (
 // for freed.
 type grants struct {
 	freed  chan struct{} // holds one element if jobs have ended
-	most   int           // the most grants of the next batch; small after the channel was out
+	most   int           // the most grants of the next batch; small after an outage of the channel
 	queued int           // queued tasks at the last check
 }
 

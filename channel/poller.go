@@ -71,9 +71,10 @@ type Poller struct {
 	lastBeat  atomic.Pointer[Beat]
 }
 
-// Poller begins to poll for the tasks that wait under the name. It uses the channel of that name,
-// or else the channel that had the name before. It returns nil if there is no such channel. Once
-// Poller has returned, the poller before this one can claim nothing more.
+// Poller returns a new poller for the tasks that wait under the name; its method Run polls for
+// them. It uses the channel of that name, or else the channel that had the name before. It returns
+// nil if there is no such channel. Once Poller has returned, earlier pollers of the name can claim
+// nothing more.
 func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	c, ok, err := a.channelFor(ctx, name)
 	if err != nil || !ok {
@@ -305,7 +306,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 				}
 			})
 		}
-		// This makes room for the next claim, also if the rows were not admitted.
+		// This makes room for the next claim, even if the rows were not admitted.
 		p.toAsk.Add(-int64(len(asked)))
 	}
 	group.Wait()
@@ -331,7 +332,7 @@ func (p *Poller) admit(calls context.Context) error {
 // collect returns the next batch of results. It waits for the first result, and then storeEvery for
 // further ones. Once the batch holds the end of a job, collect waits no longer, since a client
 // waits for that end: it only adds the results that are there already. An empty batch means that
-// there are no more.
+// all results were collected.
 func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult) {
 	var timeout <-chan time.Time
 	urgent := false

@@ -16,8 +16,8 @@ const (
 	// probeEvery is the least time between two tasks that are retried in order to be the breaker's
 	// probe. A second task is needed if the first one has found another channel.
 	probeEvery = 10 * time.Second
-	// retryFor is how long tasks are retried after a breaker has closed. After that each has
-	// tried again by itself.
+	// retryFor is how long tasks are retried after a breaker has closed. After that time each task
+	// has tried again by itself.
 	retryFor = 5 * time.Minute
 )
 

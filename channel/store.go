@@ -108,8 +108,9 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 // applyResult applies a result to its task. A panic is an error of this row alone (D8).
 //
 // If the job has succeeded, applyResult first takes room for a copy of the task's files, if there
-// is room. It does so before the change, since the change also sets the run's wake: a later one if
-// the poller copies the files (D2). It gives the room back if the files need no copy after all.
+// is room. It does so before the change, since the change also sets the run's wake, and sets a later
+// one if the poller copies the files (D2). It gives the room back if the files need no copy after
+// all.
 func (p *Poller) applyResult(
 	ctx context.Context, claim string, r mediagate.PollResult,
 ) (change StepChange, err error) {
@@ -138,7 +139,7 @@ func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (t
 }
 
 // eventOf returns the event of a result. The outcome comes first, and carries no claim: an end
-// always counts, also from a poller that has lost its claim (D8). Quiet answers come here only if
+// always counts, even from a poller that has lost its claim (D8). Quiet answers come here only if
 // the task is parked or past its deadline.
 func eventOf(r mediagate.PollResult, claim string, mayCopy bool) task.Event {
 	switch {

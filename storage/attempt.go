@@ -13,8 +13,8 @@ import (
 )
 
 // attemptRow is the row of an attempt: the attempt, and the columns that are derived from it.
-// The document holds every field without a column. The columns of the vendor's charge are not
-// part of it: noteVendorCharge writes them, and CountVendorCharges marks them as counted.
+// The document holds every field without a column. attemptRow leaves out the columns of the
+// vendor's charge: noteVendorCharge writes them, and CountVendorCharges marks them as counted.
 type attemptRow struct {
 	task.Attempt
 	// AccountID is the account of the task. With this copy, the index attempts_abandoned_account
@@ -275,8 +275,8 @@ func readAttempts(db *gorm.DB, which string, args ...any) (rows []attemptRow, er
 // for its account's row does not see attempts that were abandoned during the wait. The limit
 // can therefore be exceeded by as many tasks as the account submits at the same time.
 
-// abandoned selects the abandoned attempts l of cancelled tasks lt of an account. Attempts that
-// an operator stopped do not count: it is not the client's doing that their jobs run on.
+// abandoned selects an account's abandoned attempts l whose tasks lt were cancelled. Attempts that
+// an operator gave up do not count, since the client did not cause their jobs to run on.
 //
 // what is the selected expression. account is an expression too: a parameter, or the column of
 // an outer statement. The partial index attempts_abandoned_account serves the condition. The

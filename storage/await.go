@@ -217,7 +217,7 @@ func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err e
 }
 
 // AwaitChannels returns the names of the channels that have await rows or queued tasks. Each of
-// them needs a poller, also if its name is in no worker's settings any more (D2).
+// them needs a poller, even if no worker's settings have its name any more (D2).
 func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 	return s.texts(ctx, "list channels with waiting rows",
 		"SELECT channel FROM awaits UNION SELECT channel FROM queue ORDER BY channel")

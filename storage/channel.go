@@ -154,7 +154,7 @@ func (s *Store) ReopenBreaker(
 }
 
 // ReleaseProbe releases a probe that has proven nothing, for example because its job was not
-// sent. The next job becomes the probe. A probe that is no longer the caller's stays.
+// sent. The next job becomes the probe. If another caller holds the probe by now, nothing changes.
 func (s *Store) ReleaseProbe(
 	ctx context.Context, channel, probe string,
 ) (state mediagate.ChannelState, released bool, err error) {
@@ -162,10 +162,10 @@ func (s *Store) ReleaseProbe(
 		"UPDATE channels SET probe = '', probe_until = NULL WHERE name = ? AND probe = ?", channel, probe)
 }
 
-// RetireModel keeps jobs away from the channel's route to a model for the duration shutFor. The
-// vendor has said that it has no such model. It changes nothing if that call began before the
-// channel last changed: an operator who has enabled the channel since may have mended the
-// cause.
+// RetireModel keeps jobs away from the channel's route to a model for the duration shutFor, after
+// the vendor has answered a call that it has no such model. RetireModel changes nothing if that
+// call began before the channel last changed: an operator who has enabled the channel since may
+// have mended the cause.
 //
 // upstream is the vendor's name of the model. The retired models are one JSON document, which
 // is read, changed and written. The lock of the row keeps two such changes from losing one of

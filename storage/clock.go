@@ -126,10 +126,10 @@ func (s *Store) CheckClock(context.Context) error {
 // just made equals the same time when it is read back.
 func (s *Store) clock() time.Time { return s.Now().UTC().Truncate(time.Microsecond) }
 
-// present is the SQL expression of the time by the database's own clock. Leases are compared
-// with it: when the clock of a process is set, the process's estimate is wrong for up to
-// clockPeriod, and it would end the leases of all processes, or renew its own too late.
-// SQLite runs in this process and has no clock of its own.
+// present is the SQL expression of the time by the database's own clock. Leases are compared with
+// that time, and not with this process's estimate: when the clock of a process is set, its estimate
+// is wrong for up to clockPeriod. By such an estimate, the process would end the leases of other
+// processes, or renew its own too late. SQLite runs in this process and has no clock of its own.
 func (s *Store) present() string {
 	if s.lite || s.time.fixed {
 		return s.timeOf(strconv.FormatInt(s.clock().UnixMicro(), 10))

@@ -1,11 +1,12 @@
-// Package storage is the gateway's database: accounts, keys, the ledger and who
-// changed them, tasks and their attempts, what is to be polled, woken and delivered.
+// Package storage is the gateway's database. It keeps accounts, keys and the ledger, with a record
+// of who changed them; tasks and their attempts; and the rows that say what to poll, wake and
+// deliver.
 //
 // Every decision about a task is made in a transaction of the database. A workflow asks for the
-// next step and carries it out. One function changes a task: Change applies events of package
-// task under the lock of the task's row. Where many rows move at once,
-// a statement of its own moves them, and its comment names the event that it stands for.
-// Callers may repeat any call, die between two calls, or race each other.
+// next step and carries it out. One function changes a task: Change applies events of package task
+// under the lock of the task's row. Where many rows change at once, one statement changes them all,
+// and its comment names the event that the statement stands for. Callers may repeat any call, die
+// between two calls, or race each other.
 //
 // Every transaction locks rows in the same order: the task, its attempts, its await row, its
 // queue rows, then the key, the account, and the wakes last. The busiest rows are locked last
@@ -22,9 +23,9 @@
 // read-only.
 //
 // SQL is written out. The columns of a result go into the fields of a struct, in the same order.
-// If a domain type has just these fields, it is that struct. Otherwise the struct is a private row
-// struct, whose fields also give the columns their names (type columns). GORM inserts the rows of
-// some tables, expands named parameters, and runs transactions.
+// The struct is a domain type, if one has just these fields. Otherwise it is a private row struct,
+// whose fields also give the columns their names (type columns). GORM inserts the rows of some
+// tables, expands named parameters, and runs transactions.
 //
 // PostgreSQL and SQLite run the same SQL, with a few exceptions. SQLite has a single writer and
 // takes no row locks. Times, and lists that are passed as JSON, are written in each dialect. A

@@ -30,8 +30,8 @@ type endpointRow struct {
 	// DisabledAt and DisabledReason are set exactly while the endpoint is disabled.
 	DisabledAt     stamp
 	DisabledReason mediagate.DisabledReason
-	// TurnAt is when deliveries were last claimed. The endpoint with the earliest has the next
-	// turn.
+	// TurnAt is when deliveries were last claimed. The endpoint with the earliest TurnAt has the
+	// next turn.
 	TurnAt    stamp
 	CreatedAt stamp
 }
@@ -147,7 +147,8 @@ func (s *Store) CreateEndpoint(
 		if created, err = row.endpoint(); err != nil {
 			return err
 		}
-		// The endpoint hears of later crossings only, not of a balance that is low already.
+		// The endpoint gets an event for later crossings only, and none for a balance that is low
+		// already.
 		if err := s.beginWatch(tx, mediagate.Endpoint{}, created); err != nil {
 			return err
 		}

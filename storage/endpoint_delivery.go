@@ -381,7 +381,8 @@ func (s *Store) noteHealth(tx *gorm.DB, row endpointRow, r mediagate.EndpointRes
 	if !row.Enabled || r.URL != row.URL {
 		return nil
 	}
-	// failing is the value before this attempt, so a first failure never disables the endpoint.
+	// failing is the value before this attempt, so a first failure disables the endpoint only if
+	// it answers 410.
 	failing := row.FailingSince
 	switch {
 	case r.Delivered:

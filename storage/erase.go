@@ -215,7 +215,7 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 }
 
 // forgetWords removes from the attempts of a task what its row no longer allows, and what
-// cannot be read. It reads all attempts of the task, also those that a change does not load.
+// cannot be read. It reads all attempts of the task, including those that a change does not load.
 func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 	rows, err := readAttempts(tx, "WHERE a.task_id = ?", t.ID)
 	if err != nil {
@@ -313,9 +313,9 @@ func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
 	return row.CreatedAt, nil
 }
 
-// DueSweeps lists ended tasks whose folder may have files that the task does not show. Such
-// files were erased, or were copied for an end that did not come; the latter are swept once no
-// copy can be under way (D13).
+// DueSweeps lists ended tasks whose folder may have files that the task does not show: the files of
+// an erased task, which are swept at once, or files that were copied for an end that did not come,
+// which are swept once no copy can be under way (D13).
 //
 // Example: a task ends at 12:00:00 and is erased at 12:10:00. The sweep is due at once, but a
 // copy that began before the end may still write. So Again is 13:00:00, and a second sweep

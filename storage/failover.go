@@ -15,8 +15,8 @@ import (
 // connection may still lead to the former primary, which is now a standby.
 const readOnly = "25006"
 
-// failover keeps the pool from using connections to a server that has become read-only. No call
-// tells which connections lead there, so the first read-only error begins a new round: each
+// failover keeps the pool from using connections to a server that has become read-only. It is not
+// known which connections lead there, so the first read-only error begins a new round: each
 // connection of an earlier round is closed before its next use, and its replacement goes where
 // the URL leads by then.
 //

@@ -16,8 +16,9 @@ import (
 // runs. Without an open attempt, a task that no vendor has accepted yet is at its "start", and
 // any other task at its "end".
 //
-// since is when the task that has been longest in its step came there: the start of its wait,
-// of its attempt, of the vendor's job, the end of its last attempt, or its own creation.
+// since is when the task that has been in the step for the longest time entered it. Depending on the
+// step, that is when its wait, its attempt or the vendor's job began, when its last attempt ended, or
+// when the task was created.
 const openFigures = `SELECT t.type, t.status,
 		CASE
 			WHEN t.wait_reason <> '' THEN 'parked'
@@ -41,8 +42,8 @@ const openFigures = `SELECT t.type, t.status,
 		AND a.state IN ('intent', 'accepted', 'unknown')
 	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`
 
-// wakeFigures counts wakes by kind. due are those whose time is over, and tried those that the
-// scan has tried at least once. overdue is the earliest time of a due wake. While starts are
+// wakeFigures counts wakes by kind. due counts the wakes whose time is over, and tried the wakes that
+// the scan has tried at least once. overdue is the earliest time of a due wake. While starts are
 // unanswered, new tasks wait in line and do not count as overdue.
 const wakeFigures = `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= @now) AS due,
 		COUNT(*) FILTER (WHERE tries > 0) AS tried, MIN(CASE WHEN wake_at <= @now AND (

@@ -158,8 +158,8 @@ func (r *keyRow) set(k mediagate.Key) error {
 
 // CreateKey stores a key under the hash of its secret, and sets its id and creation time. A key
 // without scopes gets all scopes. Returns KindNotFound for an unknown account, KindConflict for
-// a hash that is taken. The quota of the key is not taken from another key: operators create
-// keys this way, and keys by GiveKey.
+// a hash that is taken. The quota of the key is not taken from another key: operators create keys
+// this way. A key creates other keys by GiveKey.
 func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (created mediagate.Key, err error) {
 	if len(k.Scopes) == 0 {
 		k.Scopes = mediagate.Scopes()
@@ -337,8 +337,8 @@ func (s *Store) RotateKey(
 	return k, err
 }
 
-// rotate makes the successor of a locked key. A key is rotated once only: its next rotation is
-// that of its successor, so the keys of a rotation form a chain with one newest key.
+// rotate makes the successor of a locked key. A key can be rotated only once: after that its
+// successor can be rotated, so the keys of a rotation form a chain with one newest key.
 func (s *Store) rotate(
 	ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration,
 ) (k mediagate.Key, err error) {

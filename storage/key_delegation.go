@@ -9,16 +9,18 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Delegation is what a key, the giver, does to the keys of its account. The caller decides whether
-// the giver may do it, in a function that sees both keys under their locks. So a giver that is
-// narrowed or deleted at the same moment gives only what it has left.
+// Delegation means that a key, the giver, makes, changes or rotates keys of its account. The caller
+// decides whether the giver may do so, in a function that sees both keys under their locks. So a
+// giver that is narrowed or deleted at the same moment gives only what it has left.
 //
-// A limited giver pays with its own quota for what it gives: for the quota of a key that it
-// makes, for the amount by which it raises another key's quota, and for the whole unspent quota
-// of a key that it rotates or widens in another way. It pays for that quota because it could
-// then spend it itself, for example with the new secret that a rotation returns. A budget
-// therefore stays the same, however many keys share it. A giver that lowers the quota of a key
-// or deletes the key gets nothing back.
+// A limited giver pays with its own quota for what it gives:
+//   - for the quota of a key that it makes;
+//   - for the amount by which it raises another key's quota;
+//   - for the whole unspent quota of a key that it rotates, or widens in another way, since the giver
+//     could then spend that quota itself, for example with the new secret that a rotation returns.
+//
+// A budget therefore stays the same, however many keys share it. A giver that lowers the quota of a
+// key or deletes the key gets nothing back.
 
 // errGiver is the error for a giver that is deleted or has expired. The request was
 // authenticated with this key before, maybe by a cached copy.

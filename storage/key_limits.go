@@ -36,9 +36,9 @@ var periods = [...]period{
 // start returns the beginning of the period that contains t.
 func (p period) start(t time.Time) stamp { return at(p.begin(t.UTC())) }
 
-// current is the expression of the amount that a key has used in the present period, whose
-// beginning is the parameter. If the row still counts an earlier period, nothing is used in the
-// present one. The next hold begins it.
+// current is the expression of the amount that a key has used in the present period. Its parameter
+// is the beginning of that period. If the row still counts an earlier period, the amount is 0, and
+// the next hold begins the present period.
 func (p period) current() string {
 	return "CASE WHEN " + p.name + "_start >= ? THEN " + p.name + "_used ELSE 0 END"
 }

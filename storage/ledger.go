@@ -33,7 +33,7 @@ type transferRow struct {
 	// database stores a stamp in its own form.
 	At stamp
 	// CountedDay is the day to which a hold was counted in the caps of its key. A post or a void
-	// has the same day: the amount that was not charged was taken from the count of that day.
+	// has the same day, since the amount that was not charged is taken from the count of that day.
 	CountedDay stamp
 	// A post or a void names what the hold was for. Usage is counted from these columns.
 	Model, Provider *string

@@ -426,8 +426,8 @@ func idAt(prefix string, t time.Time) string {
 
 // listingOfStuck lists tasks that are parked or overdue.
 //
-// The partial indexes tasks_stuck and wakes_stuck hold only parked tasks and overdue wakes. UNION
-// shows a task once that is both.
+// The partial indexes tasks_stuck and wakes_stuck hold only parked tasks and overdue wakes. Because
+// of UNION, a task that is both is shown once.
 func (s *Store) listingOfStuck(f selection) *statement {
 	list := s.newest()
 	of := func(from, and, id string) {

@@ -49,10 +49,10 @@ type setting struct{ name, value string }
 // sessionSettings are set for each connection and replace the values of its role and
 // database. The connection's URL may override them.
 //
-// The TCP settings release the locks of a process whose machine is gone within half a
-// minute; the system's own timers take hours. A statement waits for a lock no longer than a
-// client would wait, and runs for as long as its caller allows. Older servers lack some of
-// the names, and those are left out.
+// If the machine of a process is gone, the TCP settings release the locks of the process within
+// half a minute; the system's own timers take hours. A statement waits for a lock no longer than a
+// client would wait, and runs for as long as its caller allows. Older servers lack some of the
+// names, and those are left out.
 var sessionSettings = append([]setting{
 	{isolationSetting, literal(isolation)},
 	{"tcp_keepalives_idle", "'15'"},

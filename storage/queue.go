@@ -13,9 +13,9 @@ import (
 )
 
 // Slots (D7) have no counter. The taken slots of a channel are the attempts under any of its names
-// that have not ended, since their jobs run or may run, and the grants that are not used yet. A transaction
-// that takes a slot locks the channel's row first, so that no two take the last one. If it also
-// locks a task, it locks the task before the channel.
+// that have not ended, since their jobs run or may run, and the grants that are not used yet. A
+// transaction that takes a slot locks the channel's row first, so that no two transactions take the
+// last slot. If it also locks a task, it locks the task before the channel.
 
 // loadQueue reads the channels for which the task is queued, and whether one of them has granted it
 // a slot.
@@ -211,8 +211,8 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 
 // enqueue replaces the task's queue rows by rows for the channels for which it waits.
 //
-// The row of a channel that stays among them keeps its since, so the task keeps its place there. A
-// grant that it had is given up.
+// If a channel stays among them, its row keeps the column since, so the task keeps its place there.
+// A grant in that row is taken back.
 func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
 	// n is the number of the attempt that the slot is for: the one after the last.
 	n, now := 1, at(s.clock())
@@ -253,8 +253,8 @@ func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
 // the wait (D7). Returns KindConflict with code fenced when a newer epoch has begun.
 //
 // GrantSlots locks no task's row. It writes queue rows under the lock of the channel, and wakes
-// last. If a task ends or parks at the same time, its own transaction deletes the queue rows, and
-// the grant finds nothing or is deleted with them.
+// last. If a task ends or parks at the same time, the task's own transaction deletes the queue
+// rows, and the grant finds no row or is deleted with it.
 func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got mediagate.Granted, err error) {
 	err = s.write(ctx, "grant slots", func(tx *gorm.DB) error {
 		got = mediagate.Granted{}
@@ -267,7 +267,7 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 			if err != nil {
 				return err
 			}
-			// A newer poller of the channel has begun. This one must not grant beside it (D8).
+			// A newer poller of the channel has begun. This one must not grant any more (D8).
 			if name == g.Channel && epoch != g.Epoch {
 				return fenced(g.Channel)
 			}

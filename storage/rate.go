@@ -13,9 +13,9 @@ import (
 
 // Rates are counted by GCRA. A row holds one time for each limit, the theoretical arrival time (tat):
 // the time when the limit is fully free again if no more submits come. A submit moves the tat by one
-// step, a minute divided by the rate. It is admitted if the tat is then no further from now than the
-// room, which is as many steps as the rate allows. For example, with a rate of 60 a step is one
-// second and the room is 60 s.
+// step, a minute divided by the rate. The submit is admitted if the moved tat is no further ahead of
+// now than the room, which is one step for each submit that the rate allows in a minute. For example,
+// with a rate of 60 a step is one second and the room is 60 s.
 //
 // A submit may have two limits, and a limit that refuses the submit must not use up the other. So one
 // statement locks both rows, in the order of their ids, and moves both or neither.

@@ -30,7 +30,7 @@ func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Tim
 		if done, err := noted(); done || err != nil {
 			return err
 		}
-		// MIN gives one row also if no task is open; its time is then zero, which is before any restore.
+		// If no task is open, MIN still gives one row. Its time is zero, which is before any restore.
 		oldest, err := one[struct{ CreatedAt stamp }](tx, "SELECT MIN(created_at) FROM tasks WHERE "+isOpen)
 		notedAt = s.clock()
 		switch {

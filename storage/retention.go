@@ -79,9 +79,9 @@ var retention = map[mediagate.Removal]retained{
 		remove: []string{"DELETE FROM idempotency WHERE task_id IN @ids AND expires_at <= @now"},
 	},
 	// The files of old completed tasks go, unless they are kept for ever or an open task uses them.
-	// remove is nil: the rows stay without the keys of their objects (forgetFiles). A task whose end
-	// is old enough and on which no open task works never becomes due later, so it is settled also if
-	// it has failed or keeps its files for ever.
+	// remove is nil: the rows stay without the keys of their objects (forgetFiles). A task is settled
+	// if its end is old enough and no open task works on it. This includes tasks that failed or keep
+	// their files for ever, since they never become due.
 	mediagate.RemoveResults: {
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before
@@ -92,10 +92,10 @@ var retention = map[mediagate.Removal]retained{
 			AND NOT ` + isWorkedOn,
 		locked: true,
 	},
-	// A task goes under the conditions of D16: it has ended long enough ago, and has no open round,
-	// no due sweep of its files, no wake, no job that may still run, no vendor's charge that is not
-	// counted, no idempotency record in use and no open task that works on it. Only tasks that are
-	// kept for ever are settled.
+	// A task goes if it ended long enough ago and nothing else needs its row (D16): no open round, no
+	// planned sweep of its files, no wake, no job that may still run, no vendor's charge that is not
+	// counted yet, no idempotency record in use, and no open task that works on it. Only tasks that
+	// are kept for ever are settled.
 	mediagate.RemoveTasks: {
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.ended_at < @before

@@ -129,9 +129,10 @@ func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediaga
 }
 
 // RotateWebhookSecret makes a new secret for the account's callbacks. The previous secret stays valid
-// for 24 hours. While an even earlier secret is still valid, there would be three: then it returns
-// KindConflict, or drops the earliest one if force is set. Of two concurrent calls one rotates, and
-// both return the result. Returns KindNotFound for an unknown account.
+// for 24 hours. If the secret before that is still valid, there would be three: then
+// RotateWebhookSecret returns KindConflict, or drops the earliest secret if force is set. Of two
+// concurrent calls one rotates, and both return the result. Returns KindNotFound for an unknown
+// account.
 func (s *Store) RotateWebhookSecret(
 	ctx context.Context, accountID string, force bool,
 ) (secrets []mediagate.WebhookSecret, err error) {

@@ -11,21 +11,22 @@ import (
 //
 // A submit locks the rows of its sources FOR SHARE, in the order of their ids, and checks them under
 // that lock. Every change and every erasure of a task takes a lock that conflicts with FOR SHARE, so
-// one of them comes first:
+// either the submit comes first, or the end or the erasure of the source:
 //
-//	the end of a source     The end comes second: it finds the new task in the table sources, and
-//	                        brings its wake forward. Or the submit comes second and sees the end.
-//	its erasure             The erasure comes second: it finds the new task, and is refused. Or the
-//	                        submit comes second, sees the erasure, and is refused.
+//	the submit, then the end        The end finds the new task in the table sources, and brings
+//	                                the wake of that task forward.
+//	the end, then the submit        The submit sees the end.
+//	the submit, then the erasure    The erasure finds the new task, and is refused.
+//	the erasure, then the submit    The submit sees the erasure, and is refused.
 //
-// The end of a source never locks the rows of waiting tasks. It only brings their wakes forward,
-// which are locked after all other rows, in the order of ids. A change of a waiting task locks its
+// The end of a source never locks the rows of waiting tasks. It only brings their wakes forward, and
+// wakes are locked after all other rows, in the order of ids. A change of a waiting task locks its
 // sources FOR SHARE as well, after its own row. So the change either sees the end of the source, or
 // it commits its renewed lease before the end brings that lease forward.
 
 // usesFile is the condition that a task uses a file of another.
 //
-// The primary key of sources begins with source_id and serves it.
+// The primary key of sources begins with source_id, and serves the condition.
 const usesFile = "id IN (SELECT task_id FROM sources WHERE source_id = ?)"
 
 // lockSources reads the sources of a new task under locks that delay their ends and erasures until

@@ -41,8 +41,8 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 
 // RenewSpeech extends the hold to lease from now. It reports whether the speech is still open.
 //
-// The API renews every 10 s a lease of 30 s (ADR 17). No row matches if the speech has ended, also
-// if another process has voided it after its lease.
+// The API renews a lease of 30 s every 10 s (ADR 17). No row matches if the speech has ended, for
+// example because another process has voided it after its lease.
 func (s *Store) RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error) {
 	until := s.later(s.present(), lease)
 	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = "+until+" WHERE id = ? AND state = 'open'", id)

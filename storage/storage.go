@@ -35,7 +35,7 @@ type Config struct {
 	Logger          *slog.Logger               // nil: discarded
 	MaxOpenConns    int                        // of PostgreSQL; 0: 32
 	MaxConnAge      time.Duration              // of PostgreSQL; 0: no bound
-	Pooler          Pooler                     // of OpenPostgres; empty: found by looking
+	Pooler          Pooler                     // of OpenPostgres; empty: detected
 	Writers         *limit.Limit               // bounds concurrent writes of money, by account; nil: no bound
 	AccountDefaults mediagate.AccountLimits    // limits of accounts that set none
 	Patience        time.Duration              // how long a write waits for others of its account; 0: 10 s
@@ -356,7 +356,7 @@ func (s *Store) lockLeft() string { return s.either(" FOR UPDATE SKIP LOCKED", "
 // forReference is the clause that keeps the rows of a SELECT from being deleted, as a foreign
 // key does.
 //
-// A change of the row goes on beside it; FOR NO KEY UPDATE does not conflict with FOR KEY SHARE.
+// The row may still be changed: FOR NO KEY UPDATE does not conflict with FOR KEY SHARE.
 func (s *Store) forReference() string { return s.either(" FOR KEY SHARE", "") }
 
 // inList is the right side of IN for one parameter that holds a JSON array of texts, so that

@@ -444,9 +444,9 @@ func errSaturated(how string) error {
 	}
 }
 
-// A hold is taken on two rows: the row of the key's shared quota, with the quota, the caps and the
-// tasks in flight of all keys of a rotation, and the row of the account. The statement that locks both
-// checks their limits. If a limit forbids the hold, refusal looks up which one.
+// A hold is taken on two rows: the row of the account, and the row of the key's shared quota. The
+// latter has the quota, the caps and the tasks in flight of all keys of a rotation. The statement that
+// locks both rows checks their limits. If a limit forbids the hold, refusal finds out which one.
 
 // errRefused means that a limit forbids a hold, or that its key is gone.
 var errRefused = errors.New("the hold is refused")

@@ -292,7 +292,7 @@ func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediag
 }
 
 // SubmitModal stores the modal parameters of a task in one transaction with the idempotency record, if
-// the request has a key (D15). A repeated request returns replayed, also if both arrive at the same
+// the request has a key (D15). A repeated request returns replayed, even if both arrive at the same
 // time. Of two different requests only one is accepted.
 //
 // Returns KindNotFound, also for a task of another account. Returns KindConflict when the task does not

@@ -382,8 +382,9 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 
 // RetryParked makes up to limit parked tasks try again now, and returns how many. It is event
 // BreakerClosed of package task for many rows (D12). It takes the tasks in the order of their next
-// tries, so that tasks which park again take turns. It leaves out tasks that try now anyway, tasks parked as
-// provider_submission_unknown, and tasks that are locked. Their wakes are spread over some seconds.
+// tries, so that tasks which park again take turns. It leaves out tasks that try now anyway, tasks
+// parked as provider_submission_unknown, and tasks that are locked. The wakes of the retried tasks
+// are spread over some seconds.
 //
 // The UPDATE clears the times of the tasks' next tries and changes nothing else of them: each run
 // asks when its wake is due, and gets the next step. The index tasks_parked (channel, try_at) or

@@ -244,9 +244,9 @@ func (s *State) Continues(step Step) bool {
 	}
 }
 
-// reroutable reports whether an operator may order another attempt in place of the last one. That
-// is not so if an outcome or a refusal for good has decided how the task ends, or while a call is
-// under way, since it has to end first. last is nil if there is no attempt.
+// reroutable reports whether an operator may order another attempt in place of the last one. An
+// operator may not if an outcome or a refusal for good has decided how the task ends, or while a
+// call is under way, since the call has to end first. last is nil if there is no attempt.
 func (s *State) reroutable(last *Attempt) bool {
 	if last == nil {
 		return s.Inputs.Failure == nil

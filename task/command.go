@@ -62,9 +62,9 @@ func (c *change) sleepsOn(step Step) bool {
 
 func (c *change) offers(action string) bool { return slices.Contains(c.Actions(c.now), action) }
 
-// applyRetryRequested has the task try its step now. A lost attempt is given up if its vendor
-// cannot be asked, or if the row knows only its number. Any other attempt stays, and the pauses
-// between its lookups begin anew.
+// applyRetryRequested has the task try its step now. An unknown attempt is given up if its vendor
+// cannot be asked, or if the row knows only its number and name. Any other attempt stays, and the
+// pauses between its lookups begin anew.
 func (c *change) applyRetryRequested(e RetryRequested) error {
 	if !c.sleepsOn(e.For) {
 		return nil

@@ -66,8 +66,8 @@
 // ended directly, and is never accepted.
 //
 // The intent is stored before the vendor is called, and the vendor's id after the call. A
-// crash between the two leaves the attempt unknown. With the intent a time is stored by which the
-// call must be over (CallEnds). The text below calls that time the stored end of the call.
+// crash between the two leaves the attempt unknown. The intent also stores the time by which the
+// call must be over (CallEnds); below, that time is called the stored end of the call.
 //
 // # A lost answer
 //
@@ -156,9 +156,10 @@
 //
 // # What a task waits for
 //
-// A task has at most one wait ([mediagate.Wait]), with the time of the next try and an end:
+// A task has at most one wait ([mediagate.Wait]). A wait has the time of the next try and, unless
+// the list says otherwise, an end at which the task fails:
 //
-//	source   this task uses a file of another task, its source, which has not ended (D21). The
+//	source   the task uses a file of another task, its source, which has not ended (D21). The
 //	         source ends by itself, so this wait needs no end of its own
 //	pause    a vendor refused for the moment, or a step achieved nothing. The next try comes
 //	         later. This wait has no end of its own: the deadline runs on
@@ -188,8 +189,8 @@
 // and asks again; if the activity failed, the run does so. What the step achieved is an event of
 // its own, sent before [StepEnded]. Pollers report what vendors say. The API and operators record
 // commands such as [CancelRequested] and [FailRequested], and workers act on them. The passing of
-// time alone ends no task. Once an end is due, the next step is [Settle]. It applies [EndDue],
-// which checks under the lock that the end is still due.
+// time alone ends no task. Once an end is due, the next step is [Settle]. That step applies
+// [EndDue], which checks under the lock that the end is still due.
 //
 // # What always holds
 //

@@ -63,17 +63,17 @@ func (a *Attempt) refusedForGood() bool {
 		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
 }
 
-// FailsAt returns when the open task fails if nothing happens before. It is zero while something
-// else has to come first.
+// FailsAt returns when the open task fails if nothing happens before. The time is zero while
+// something else has to come first: see failsAt.
 func (s *State) FailsAt() time.Time {
 	at, _ := s.failsAt()
 	return at
 }
 
-// failsAt returns when and how the task fails if nothing happens before: at the end of its wait,
-// or else at its deadline. It is zero if a step has to come first: a search for what a call left
-// behind, the last question to the vendor, or a copy. A call under way delays the end as well,
-// see callLastsUntil.
+// failsAt returns when and how the task fails if nothing happens before: at the end of its wait, or
+// else at its deadline. The time is zero if something else has to come first: the end of a source,
+// a search for what a call left behind, the last question to the vendor, or a copy. A call under
+// way delays the end as well, see callLastsUntil.
 func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	a := s.Last()
 	switch {
@@ -186,8 +186,8 @@ func (c *change) abandon(a *Attempt) {
 
 // close closes an attempt.
 //
-// An abandoned attempt may have a job that runs on. It keeps its slot, and its channel polls for
-// it, until its end is seen, or the vendor has stopped it, or SlotUntil has passed (D5, D7). In
+// An abandoned attempt may have a job that runs on. The attempt keeps its slot, and its channel
+// polls for the job, until the job has ended or was stopped, or SlotUntil has passed (D5, D7). In
 // any other state the slot is free at once, and the polling stops.
 func (c *change) close(a *Attempt, state mediagate.AttemptState) {
 	a.State, a.Trouble = state, ""
@@ -198,9 +198,9 @@ func (c *change) close(a *Attempt, state mediagate.AttemptState) {
 	}
 }
 
-// slotEnd returns when to free the slot of an attempt if it is not known whether its job runs
-// (D7). The time counts from now; or from the end of the call while the call may be under way,
-// since the job may begin as late as that.
+// slotEnd returns when to free the slot of an attempt if it is not known whether its job runs (D7).
+// The time counts from now. While the call may be under way, the time counts from the end of the
+// call, since the job may begin as late as that.
 func (c *change) slotEnd(a *Attempt) time.Time {
 	begun := c.now
 	if a.Ref.JobID == "" && a.CallEnds.After(begun) {

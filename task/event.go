@@ -65,8 +65,8 @@ type (
 
 	// Queued lets attempt N of the task wait for a slot at one of the channels (D7). OnlyFull says
 	// that one of them has no trouble and is merely full, which ends a parking. Refused is set if
-	// none of the channels takes a job until a person has mended something at the vendor. The task
-	// parks for that reason, and keeps its place in the queue.
+	// none of the channels takes a job until a person has mended something at the vendor: the task
+	// then shows as parked for that reason, and keeps its place in the queue.
 	Queued struct {
 		N        int
 		Channels []string
@@ -89,8 +89,8 @@ type (
 	}
 
 	// Refused says that the vendor refused the sending, and made no job of it. Invalid says that
-	// the vendor refused the request as such, which may be its way to say that the name is taken.
-	// For Elsewhere see Attempt.
+	// the vendor refused the request itself; a vendor that has a job under that name already may
+	// answer in the same way. For Elsewhere see Attempt.
 	Refused struct {
 		Sending
 		Failure   mediagate.Failure
@@ -109,7 +109,7 @@ type (
 
 	// NotFound says that a lookup of attempt N, begun at AskedAt, found no job. SendBefore
 	// identifies the sending that the lookup asked about. NotFound counts only if the lookup began
-	// once the call was over, at the attempt's CallEnds or later.
+	// after the call was over, at the attempt's CallEnds or later.
 	NotFound struct {
 		N          int
 		SendBefore time.Time
@@ -145,8 +145,8 @@ type (
 		NextAt  time.Time
 	}
 
-	// VendorEnded says how the job ended. The first one counts (D9). MayCopy says that the poller
-	// has room to copy the files itself.
+	// VendorEnded says how the job ended. The first outcome counts (D9). MayCopy says that the
+	// poller has room to copy the files itself.
 	VendorEnded struct {
 		N       int
 		Outcome mediagate.Outcome

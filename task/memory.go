@@ -10,7 +10,7 @@ import (
 // A database may lose its last commits: in a failover to a replica that lagged, or because a
 // backup was restored. Temporal, and the processes that are in a call, then know more than the
 // row (D5, D17). For example, a run has seen that attempt 2 was sent, and the row knows attempt 1
-// only. Two memories repair that:
+// only. Two kinds of messages repair that:
 //
 //   - Each report of a call carries the identity of its attempt. If the row lacks the attempt, or the
 //     attempt's last sending, the report puts it back.
@@ -62,10 +62,10 @@ func (s Seen) With(other Seen) Seen {
 	return s
 }
 
-// Updated returns what a run knows after an answer. The answer may know less than the run, because
-// the row is missing, cannot be read, or has lost commits. What the answer lacks is therefore
-// kept. If the row and the run know different attempts with the same number, the row's attempt
-// counts, since the run has reported its own already (D5).
+// Updated returns what a run knows after an answer to its question. The answer may know less than
+// the run, because the row is missing, cannot be read, or has lost commits. Updated therefore keeps
+// what the answer lacks. If the row and the run know different attempts with the same number, the
+// row's attempt counts, since the run has already reported its own (D5).
 func (s Seen) Updated(answer Seen) Seen {
 	known := s.With(answer)
 	if answer.N == s.N && answer.Channel != "" && !answer.sameAttempt(s.Sending) {
@@ -120,8 +120,8 @@ func (c *change) attemptOf(s Sending) *Attempt {
 	return a
 }
 
-// findAttempt returns what attemptOf returns, and whether the row lacked something. Unlike
-// attemptOf it notes no evidence.
+// findAttempt does the same as attemptOf, and reports whether the row lacked something. Unlike
+// attemptOf, it notes no evidence.
 func (c *change) findAttempt(s Sending) (a *Attempt, lacked bool) {
 	a = c.Attempt(s.N)
 	switch {
@@ -193,9 +193,9 @@ func (c *change) addEvidence(e mediagate.Evidence) {
 }
 
 // recordStray records a job that belongs to no attempt, so that its vendor is asked to stop it
-// (D5). A lookup may have found the job at another channel of the same vendor account, or at the
-// channel's new name. The attempt with that number has the job then, and recordStray records
-// nothing.
+// (D5). A lookup may already have found the job at another channel of the same vendor account, or
+// under the channel's new name. The attempt with that number then has the job, and recordStray
+// records nothing.
 func (c *change) recordStray(s Sending, ref mediagate.JobRef) {
 	a := c.Attempt(s.N)
 	found := a != nil && a.Provider == s.Provider && ref.JobID != "" && a.Ref.JobID == ref.JobID

@@ -16,9 +16,9 @@ const (
 )
 
 const (
-	// A trouble stops the polling for a job, and the task has it resumed later. troublePause is the
-	// least time between two such tries: a channel may take that long to find out that the trouble
-	// is still there.
+	// troublePause is the least time between two tries to resume the polling for a job whose vendor
+	// could not be asked. A channel may take that long to find out that the vendor still cannot be
+	// asked.
 	troublePause = 2 * time.Minute
 	// stepPause is the pause before a step that changed nothing is taken again.
 	stepPause = 15 * time.Second
@@ -38,15 +38,13 @@ func (s *State) parkRetry(now time.Time) time.Duration {
 }
 
 // wait lets the task wait, with the next try at tryAt. If the task waits already, the new wait
-// keeps the beginning of the old one, and the earlier of the two end times (D12). A wait gets a
-// new beginning and a new end
-//   - after a pause, after the wait for the last answer, and after a wait for an unknown submission
-//     that does not show as stuck;
-//   - if it is for modal parameters;
-//   - if it is for an unknown submission and the old one was not, or the other way round.
-//
-// The same goes for a task that was stuck and is now queued at a channel that is merely full: see
-// applyQueued.
+// keeps the beginning of the old one, and the earlier of the two end times (D12). In these cases
+// the new wait gets a beginning and an end of its own:
+//   - The old wait was a pause, was for the last answer, or was for an unknown submission and did
+//     not show as stuck.
+//   - The new wait is for modal parameters.
+//   - One of the two waits is for an unknown submission, and the other is not.
+//   - The task was stuck, and is now queued at a channel that is merely full: see applyQueued.
 func (c *change) wait(why mediagate.WaitWhy, reason mediagate.ParkReason, tryAt time.Time) {
 	unknown := why == mediagate.WhyUnknown
 	if !c.Wait.StopsClock() || why == mediagate.WhyModal || unknown != (c.Wait.Why == mediagate.WhyUnknown) {
@@ -175,9 +173,9 @@ func (c *change) applyAsked(e Asked) {
 	}
 }
 
-// restoreWait gives a task its wait back if it has lost it: the wait for news of an unknown
-// attempt, or for the client's modal parameters. The task has lost that wait only if its row could
-// not be read for a while, so that it was parked as unreadable.
+// restoreWait restores a wait that the row has lost: the wait for news of an unknown attempt, or
+// for the client's modal parameters. The row loses such a wait only if it could not be read for a
+// while, so that the task was parked as unreadable.
 func (c *change) restoreWait() {
 	a := c.Last()
 	switch {
@@ -191,8 +189,9 @@ func (c *change) restoreWait() {
 }
 
 // applyStepEnded reacts to the end of a step. What the step achieved came before, as an event of
-// its own. If the step is still the next one, it achieved nothing, and is taken again only after
-// a pause. If it is not the next one, the report comes late or is not needed.
+// its own. If the same step is still the next one, it achieved nothing, and is taken again only
+// after a pause. If another step is the next one, the report is late or not needed, and changes
+// nothing.
 func (c *change) applyStepEnded(e StepEnded) {
 	isNext := func() bool {
 		next := c.Advance(c.now)
@@ -285,9 +284,9 @@ func (c *change) afterMirror(a *Attempt, e StepEnded) {
 	}
 }
 
-// applyBreakerClosed lets the task try again if it is parked for one of the reasons. A task with
-// an unknown submission is left out: it waits to learn what became of the submission, and
-// learns nothing about that when a channel takes jobs again.
+// applyBreakerClosed lets the task try again if it is parked for one of the reasons. A task with an
+// unknown submission is left out: it waits for news of the submission, and a channel that takes
+// jobs again brings none.
 func (c *change) applyBreakerClosed(e BreakerClosed) {
 	if c.open() && c.Wait.Why != mediagate.WhyUnknown && slices.Contains(e.Reasons, c.Wait.Reason) {
 		c.tryNow()

@@ -19,7 +19,8 @@ import (
 //   - Otherwise the attempt that would be next is put back as unknown, without a channel. It is looked
 //     up in the bucket, and at each vendor that can be asked.
 //
-// Each task gets as much time as a new one has, so that none fails before there was time to look.
+// Each task gets as much time as a new one has, so that no task fails before its jobs could be
+// looked up.
 
 var errTailLost = conflict("the database was restored, and the task may lack attempts")
 
@@ -28,7 +29,7 @@ func (a *Attempt) unidentified() bool { return a.Channel == "" }
 
 // applyRestored marks the row as one of a restored database. What the row says about waiting is
 // out of date, and so are its proofs that the vendor has no job. An attempt that may be under way
-// becomes unknown. A job that the vendor has is polled for as before.
+// becomes unknown. A job that the vendor has is still polled for.
 func (c *change) applyRestored(e Restored) {
 	if !c.open() || !c.RestoredAt.Before(e.At) {
 		return

@@ -17,7 +17,7 @@ import (
 // forward. The next question of that task's run loads the sources, and sees what has become of
 // them.
 
-// sourcePause is the pause after which a task looks at its sources by itself. With jitter it is at
+// sourcePause is the pause after which a task reads its sources by itself. With jitter it is at
 // most one hour.
 const sourcePause = 50 * time.Minute
 
@@ -63,7 +63,7 @@ func (s *State) sourceFault(f mediagate.TaskFile) string {
 }
 
 // sourceFailure returns the failure of a task whose source ended without the file, or nil. If
-// several did, it names the first of them.
+// several sources did, the failure names the one that ended first.
 func (s *State) sourceFailure() *mediagate.Failure {
 	if !s.needsSources() {
 		return nil
@@ -80,9 +80,9 @@ func (s *State) sourceFailure() *mediagate.Failure {
 	return failure
 }
 
-// checkSources looks at the sources as they are now. If all have ended with their files, it notes
-// the files and ends the wait; the deadline counts from then on (D10). Otherwise the task waits,
-// or fails: see findDueEnd.
+// checkSources reads the sources as they are now. If all have ended with their files, checkSources
+// notes the files and ends the wait; the deadline counts from then on (D10). If one has ended
+// without its file, the task fails: see findDueEnd. Otherwise the task waits.
 func (c *change) checkSources() {
 	if !c.needsSources() || c.sourceFailure() != nil {
 		return

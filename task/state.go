@@ -19,11 +19,11 @@ type State struct {
 
 	FailRequestedAt time.Time            `json:"-"` // when an operator ordered the task to fail
 	Inputs          mediagate.InputCheck `json:"inputs,omitzero"`
-	Refusals        int                  `json:"refusals,omitempty"` // number of attempts in a row that were refused for the moment
+	Refusals        int                  `json:"refusals,omitempty"` // how many attempts in a row were refused for the moment
 
 	// The next two are set while the task waits for a slot (D7).
 	QueuedFor []string `json:"-"` // the channels that may grant one
-	Granted   bool     `json:"-"` // a channel holds a slot for the task; only its poller grants slots and takes them back
+	Granted   bool     `json:"-"` // a channel holds a slot for the task; only the channel's poller sets or clears this
 
 	// SourceTasks holds the tasks whose files this one uses, by id, while it still needs them.
 	// Only their status, their files, and the times of their end and erasure are loaded. A source
@@ -56,10 +56,10 @@ type Attempt struct {
 
 	// These fields are about a lost answer (D4, D6). Lookups counts the lookups without a result
 	// since the attempt became unknown, or since an operator's retry. LookedAt is when the search
-	// of our bucket last ended, or was abandoned. AbsentAt and AbsentAgainAt are the two lookups
-	// that found no job: together they prove that the vendor has none. If the vendor refused a
-	// repeated sending, Refusal keeps that refusal until the proof is complete, since the vendor
-	// may only mean that the name is taken.
+	// of our bucket last ended, or was abandoned. AbsentAt and AbsentAgainAt are the times of the
+	// two lookups that found no job: together they prove that the vendor has none. If the vendor
+	// refused a repeated sending, Refusal keeps that refusal until the proof is complete, since the
+	// vendor may only mean that the name is taken.
 	SenderLost    bool               `json:"sender_lost,omitempty"` // its sender did not report, and may be in its call
 	Lookups       int                `json:"lookups,omitempty"`
 	LookedAt      time.Time          `json:"looked_at,omitzero"`
@@ -104,7 +104,7 @@ func (a Attempt) Mirrored() bool { return a.Results != nil }
 type Await struct {
 	NextPollAt time.Time
 	Claim      string    // the token of the poller that is asking right now; empty if none is (D8)
-	ClaimedAt  time.Time // when that poller claimed the row; it asked later than this
+	ClaimedAt  time.Time // when that poller claimed the row; the poller asks the vendor after that
 	Again      bool      // a poll was requested after the claim: the next is due at once (D8)
 }
 
@@ -140,9 +140,9 @@ func (s *State) isLate(now time.Time) bool { return !now.Before(s.WaitsUntil(now
 // task's id; from the second attempt on, the number of the attempt is appended.
 //
 // kept says that the next attempt gets the same id as the last one, and must go to the same
-// channel. This is so if the last attempt was refused, and its id had been sent before that. The
-// refusal answers only the last sending: an earlier sending may have made a job, and only the same
-// id keeps the vendor from making it twice (D4).
+// channel. This is so if the last attempt was rejected, and an earlier sending had used the same
+// id. The refusal answers only the last sending. The earlier one may have made a job, and only the
+// same id keeps the vendor from making a second one (D4).
 func (s *State) NextExternalID() (id string, kept bool) {
 	a := s.Last()
 	if a != nil && a.State == mediagate.AttemptRejected && s.sentEarlier(a) {
@@ -183,6 +183,6 @@ func (a *Attempt) awaitsReport() bool {
 // succeeded reports whether the vendor has made what was asked for.
 func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
 
-// findable reports whether the vendor can be asked for the job by our id. An attempt that was put
-// back after a restore is looked up at all channels that can be asked (D17).
+// findable reports whether the vendor can be asked for the job by our id. If the row knows only the
+// attempt's number and name, every channel that can be asked is asked (D17).
 func (a *Attempt) findable() bool { return a.Route.Find || a.unidentified() }

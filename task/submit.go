@@ -141,8 +141,8 @@ func (c *change) applyReopened(e Reopened) error {
 // find out what became of the call.
 const searchTime = time.Minute
 
-// extendWait lets a wait that has an end last until searchTime after the end of the call, or
-// longer.
+// extendWait moves the end of the wait, if it has one, to at least searchTime after the end of the
+// call.
 func (c *change) extendWait(callEnds time.Time) {
 	if ends := callEnds.Add(searchTime); !c.Wait.EndsAt.IsZero() && c.Wait.EndsAt.Before(ends) {
 		c.Wait.EndsAt = ends
@@ -157,7 +157,7 @@ func (a *Attempt) reopen() {
 	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil = time.Time{}, time.Time{}, time.Time{}
 }
 
-// applyQueued lets the task wait for a slot. If it was stuck before, it stays so while it is
+// applyQueued lets the task wait for a slot. A task that was stuck before stays stuck while it is
 // queued, unless a channel is merely full.
 func (c *change) applyQueued(e Queued) error {
 	if err := c.mayOpen(e.N); err != nil {
@@ -186,7 +186,7 @@ func (c *change) applyModelRetired(e ModelRetired) error {
 }
 
 // applyAccepted gives the attempt its job. If the attempt has another job already, or is not the
-// one that the report names, the vendor has made one job too many, and will be asked to stop it.
+// one that the report names, the vendor has made one job too many, and is asked to stop it.
 func (c *change) applyAccepted(e Accepted) {
 	a, ref := c.attemptOf(e.Sending), e.Submission.Ref
 	switch {
@@ -310,9 +310,9 @@ func (c *change) waitUnknown(a *Attempt) {
 	c.wait(mediagate.WhyUnknown, reason, time.Time{})
 }
 
-// applyNotFound counts a lookup that found no job. The second one, at least absentGap after the
-// first, proves that there is none. Then the attempt is sent again; or it is rejected, if the
-// vendor had refused its last sending.
+// applyNotFound counts a lookup that found no job. The second such lookup, at least absentGap after
+// the first, proves that there is no job. Then the attempt is sent again; or the attempt is
+// rejected, if the vendor had refused its last sending.
 func (c *change) applyNotFound(e NotFound) {
 	a := c.Attempt(e.N)
 	if a == nil || a.State != mediagate.AttemptUnknown || !a.AbsentAgainAt.IsZero() {

@@ -54,9 +54,9 @@ func (c *change) applyProgressed(e Progressed) {
 	c.checkLastAnswer(a, askedAt)
 }
 
-// checkLastAnswer handles an answer that comes after the deadline and says that the job still
-// runs. If the vendor was asked after the deadline, the task's wait for it ends now. Otherwise it
-// is asked once more (D10).
+// checkLastAnswer handles an answer that comes after the deadline and says that the job still runs.
+// If the vendor was asked after the deadline, the task's wait for the vendor ends now, and the task
+// fails. Otherwise the vendor is asked once more (D10).
 func (c *change) checkLastAnswer(a *Attempt, askedAt time.Time) {
 	if c.awaitedAttempt(a.N) == nil || c.Unreadable || !c.isLate(c.now) {
 		return
@@ -133,7 +133,7 @@ func (c *change) awaitedAttempt(n int) *Attempt {
 }
 
 // applyVendorWaits begins the wait for modal parameters, at most once a task. The job takes no
-// slot during that wait, since the vendor has not begun with it (D15).
+// slot during that wait, since the vendor has not begun the job (D15).
 func (c *change) applyVendorWaits(e VendorWaits) {
 	a := c.awaitedAttempt(e.N)
 	if a == nil || c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone || c.Unreadable {

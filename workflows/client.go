@@ -41,8 +41,8 @@ const callTimeout = 10 * time.Second
 
 // Start starts the task's run if none was started before, or if the last one failed. The first
 // run begins with the task's first step, without a question. A run that follows another begins
-// with what that one had seen, and asks. Start returns KindConflict if a run is under way or has
-// completed. After any other error the run may have been started or not.
+// with what the earlier run had seen, and asks. Start returns KindConflict if a run is under way or
+// has completed. After any other error it is not known whether a run was started.
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -171,7 +171,7 @@ func skippedRoutes(p mediagate.Plan) string {
 	if len(p.Skipped) == 0 {
 		return ""
 	}
-	lines := []string{"Routes that cannot express the request:", ""}
+	lines := []string{"Routes that do not support the request:", ""}
 	for _, r := range p.Skipped {
 		lines = append(lines, fmt.Sprintf("- `%s` as `%s`: %s", r.Provider, r.Upstream, r.Reason))
 	}
@@ -180,7 +180,7 @@ func skippedRoutes(p mediagate.Plan) string {
 
 // Wake signals the task's run to ask for its next step. runs is false if no run is under way. Wake
 // returns KindConflict if the run takes no more signals, because it has had as many as Temporal
-// allows. The signal carries no run id, so it reaches the newest run, also one that has just
+// allows. The signal carries no run id, so it reaches the newest run, even one that has just
 // replaced another (D1).
 func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -278,8 +278,8 @@ func (c Client) DescribeRun(ctx context.Context, taskID string) (activities.RunS
 // power cut, so it is replaced as well. The new run begins with what the one before had seen (D1,
 // D5).
 //
-// If the run ends by itself after it was described, that is no harm. The new run asks the row,
-// finds the task ended, and completes.
+// If the run ends by itself after it was described, that is no harm: the new run asks for the next
+// step, learns that the task has ended, and completes.
 func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()

@@ -431,7 +431,7 @@ func TestStartShowsTheTask(t *testing.T) {
 			},
 			shown{
 				summary: "art by art: inpaint", status: "pending",
-				details: "Routes that cannot express the request:\n\n- `two` as `m-2`: mode must be std or pro\n" +
+				details: "Routes that do not support the request:\n\n- `two` as `m-2`: mode must be std or pro\n" +
 					"- `three` as `m-3`: its adapter failed",
 			},
 		},

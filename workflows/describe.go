@@ -40,7 +40,7 @@ func running(desc *description) bool {
 	return desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// completed reports whether the run has ended well.
+// completed reports whether the run has ended without an error.
 func completed(desc *description) bool {
 	return desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 }

@@ -30,14 +30,14 @@ func startedWith(ctx workflow.Context) attributes {
 	return attributes{status: mediagate.Status(status), provider: provider, reason: mediagate.ParkReason(reason)}
 }
 
-// show says on the run's page what it does or waits for, and in lists how far the task has come.
-// Each change of search attributes costs Temporal two writes. So lists show a task as processing
-// from its start until it has to wait, and the end is written together with the run's own end (ADR
-// 5).
+// show says on the run's page what the run does or waits for, and in lists how far the task has
+// come. Each change of search attributes costs Temporal two writes. So lists show a task as
+// processing from its start until it has to wait, and the end is written together with the run's
+// own end (ADR 5).
 func (r *run) show(ctx workflow.Context, answer activities.Answer) {
 	workflow.SetCurrentDetails(ctx, details(answer))
-	// While the run works, a pending task stays listed as before. Most are listed as processing
-	// from their start on: see startAttributes.
+	// While the run works, a pending task stays listed as it is. Most tasks are listed as
+	// processing from their start on: see startAttributes.
 	works := answer.Step.Kind != task.Sleep && answer.Behind == ""
 	if works && answer.Status == mediagate.StatusPending {
 		answer.Status = r.shown.status
@@ -98,10 +98,10 @@ func details(a activities.Answer) string {
 		lines = append(lines, fmt.Sprintf("- attempt %d on channel `%s`: %s", a.N, a.Channel, a.State))
 	}
 	if len(a.QueuedFor) > 0 {
-		lines = append(lines, "- slots that it may get: of "+quoted(a.QueuedFor))
+		lines = append(lines, "- waits for a slot of "+quoted(a.QueuedFor))
 	}
 	if a.Step.Why == task.SleepVendor {
-		lines = append(lines, "- who polls: workflow `"+IDChannel(a.Channel)+"`")
+		lines = append(lines, "- polled by workflow `"+IDChannel(a.Channel)+"`")
 	}
 	if a.ParkReason != "" {
 		lines = append(lines, fmt.Sprintf("- parked since %s: %s", a.ParkedAt.UTC().Format(time.RFC3339), a.ParkReason))

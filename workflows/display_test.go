@@ -44,7 +44,7 @@ func TestDetails(t *testing.T) {
 		"the vendor works": {
 			video, func(*bundle) {},
 			"**waiting for async (attempt 1), at the latest until 2026-03-04T07:06:07Z**\n\n" +
-				"- attempt 1 on channel `async-a`: accepted\n- who polls: workflow `channel/async-a`\n" +
+				"- attempt 1 on channel `async-a`: accepted\n- polled by workflow `channel/async-a`\n" +
 				"- then the vendor is polled a last time; if the job has not ended, the task fails and is refunded\n" +
 				"- signals: `fail`, `retry`, `reroute`, `poll_now`",
 		},

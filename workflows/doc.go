@@ -15,17 +15,17 @@
 // A step is an activity, a sleep, or the end. A sleep is a timer. Every step ends by itself at a
 // time that the answer gives. That time is by the database's clock. An image costs one step: the
 // submit also copies the file and ends the task. A video costs a submit, a timer, and a question
-// after the signal, since its poller copies small files. Only a copy that is not quick is a step
-// of its own.
+// after the signal, since its poller copies small files. Only a copy that takes long is a step of
+// its own.
 //
 // # Signals
 //
 // The signal wake says that the row has changed. It makes the run ask, whatever the run is doing.
-// The signal carries no data, so it may be lost, repeated or late. An operator's signal from
-// Temporal's UI, and the cancel of the run, are not in the database yet. The next question takes
-// them there, under an id that the run makes, and names the step that the run was at when they
-// came. The run drains all signals before each question, and neither ends nor continues as new
-// before it has drained them.
+// The signal carries no data, so a lost, repeated or late one does no harm. An operator's signal
+// from Temporal's UI, and the cancel of the run, are not in the database yet. The next question
+// takes them there, under an id that the run makes, and names the step that the run was at when
+// they came. The run drains all signals before each question, and neither ends nor continues as
+// new before it has drained them.
 //
 // A signal that comes while an activity runs makes the run ask too. The answer may be to stop:
 // then the run cancels the activity, and takes no other step before the activity has ended (D5).

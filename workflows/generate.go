@@ -14,8 +14,8 @@ import (
 )
 
 // Generate is the run of a task. It asks for the next step, takes it, and asks again, until the
-// task has ended and its callback is on its way. Its result is what it has seen of the task.
-// Temporal keeps that if the database loses its last commits (D5).
+// task has ended and its callback is on its way. Its result is what it has seen of the task:
+// Temporal still has that if the database loses its last commits (D5).
 func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 	// The cancel of the run is recorded as the client's cancel. It does not stop the run, since
 	// the run has to end the task.
@@ -45,7 +45,7 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 		case task.Sleep:
 			answer, err = r.sleep(ctx, answer)
 		case task.Done:
-			// A command that came while the child was started is recorded in the next turn of the
+			// A command that came while the child was started is recorded in the next pass of the
 			// loop: a run that has completed takes no signal.
 			if err = r.startCallback(ctx, answer.Step.Round); err == nil && !r.signals.pending() {
 				// Here the change of attributes is in the same workflow task as the end of the
@@ -97,20 +97,19 @@ func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answe
 	return r.waitForAnswer(ctx, workflow.ExecuteLocalActivity(ctx, nameAsk, q))
 }
 
-// waitForAnswer waits for an answer and keeps what it says of the task.
+// waitForAnswer waits for an answer and remembers what it says of the task.
 func (r *run) waitForAnswer(ctx workflow.Context, future workflow.Future) (answer activities.Answer, err error) {
 	err = future.Get(ctx, &answer)
 	r.keepSeen(answer.Seen)
 	return answer, err
 }
 
-// keepSeen keeps what an answer says of the task. What the answer lacks stays known, since the row
-// may have lost it (D5).
+// keepSeen remembers what an answer says of the task. It forgets nothing that the answer lacks,
+// since the row may have lost it (D5).
 func (r *run) keepSeen(seen task.Seen) { r.in.Seen = r.in.Seen.Updated(seen) }
 
 // rowForgot reports whether the answer's row has lost a cancel or a fail that the run has seen
-// (D13). The question that follows tells the row, so that a cancel that was answered 202 still
-// holds.
+// (D13). The next question puts it back, so that a cancel that was answered 202 still holds.
 func (r *run) rowForgot(answer activities.Answer) bool {
 	known, seen := r.in.Seen, answer.Seen
 	open := !answer.Missing && !answer.Status.Terminal()

@@ -43,7 +43,7 @@ func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobPro
 	return in.Progress, workflow.NewContinueAsNewError(ctx, TaskActions, in)
 }
 
-// jobDetails returns the lines that tell a person how far a job has come.
+// jobDetails returns the lines that show a person how far a job has come.
 func jobDetails(in activities.JobArgs, state string) string {
 	p := in.Progress
 	lines := []string{

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Keeper keeps the singletons running. It remembers how it found them at the last check. It is for
-// one goroutine. Every worker has one, and checks each minute (D2).
+// Keeper keeps the singletons running. It remembers how it found them at the last check. Only one
+// goroutine may use it. Every worker has a Keeper, and lets it check each minute (D2).
 type Keeper struct {
 	Client Client
 	// Replaced is called for each run that was terminated, with the reason.
@@ -45,7 +45,7 @@ func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Contex
 	case trouble == "":
 		return nil
 	}
-	reason := "mediagate's worker: " + trouble + ". A new run takes over; what it works on is in the database"
+	reason := "mediagate's worker: " + trouble + ". A new run takes over; its work is in the database"
 	if err := k.Client.terminate(ctx, desc, reason); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (c Client) readSeen(ctx context.Context, desc *description) (task.Seen, err
 	// The page lists the newest event first. Take the memory from the newest event that holds all
 	// of it, and apply the events after that one.
 	begin := slices.IndexFunc(events, hasWholeMemory)
-	// The page has no such event. Then whatever its events say is all that is known.
+	// Without such an event on the page, its events are all that is known.
 	if begin < 0 {
 		begin = len(events) - 1
 	}

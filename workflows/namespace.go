@@ -38,9 +38,9 @@ func searchAttributes() map[string]enumspb.IndexedValueType {
 }
 
 // EnsureNamespace creates the namespace with its retention and attributes, or adds what an
-// existing one lacks. It returns when workflows can be started there. IsFinal distinguishes a
-// refusal from a server that is away. Some API keys may work in a namespace but not read its
-// description. That causes only a warning if a query shows that everything is there.
+// existing one lacks. It returns when workflows can be started there. If it fails, IsFinal reports
+// whether Temporal has refused or may only be away. Some API keys may work in a namespace but not
+// read its description. That causes only a warning if a query shows that everything is there.
 func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log *slog.Logger) error {
 	service := c.WorkflowService()
 	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
@@ -75,7 +75,7 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 	switch err := ensureSearchAttributes(ctx, c, namespace); {
 	case isReadDenied(err) && !errors.Is(err, errNotAdded):
 		log.WarnContext(ctx,
-			"Temporal does not show the search attributes to us: whether they are there is found by a query",
+			"Temporal does not show the search attributes to us: a query checks whether they are there",
 			"namespace", namespace, "error", err)
 	case err != nil:
 		return err
@@ -158,8 +158,8 @@ func CheckNamespace(ctx context.Context, c client.Client, namespace string) erro
 // on, and was itself refused.
 const unauthorized = "Request unauthorized"
 
-// finalTexts mark final errors that have the code of a passing one. For example, gRPC reports a
-// certificate that does not fit like a server that is away.
+// finalTexts mark final errors that have the code of a passing one. For example, gRPC reports an
+// invalid certificate with the same code as a server that is away.
 var finalTexts = []string{"tls: ", "x509: ", unauthorized}
 
 // isReadDenied reports whether our API key may not read the settings of the namespace. It may be

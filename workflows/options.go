@@ -16,13 +16,14 @@ import (
 // all of that is used up, the task parks.
 
 const (
-	// workerLostAfter is the silence after which a step's worker counts as dead. A kill -9 costs a
-	// step under way this time and the pause before the repetition, together less than 15 s. It
-	// is also the longest time of a short step, which sends no heartbeats.
+	// workerLostAfter is the silence after which a step's worker counts as dead. If its worker is
+	// killed by kill -9, a step waits for this time and then for the pause before its next try,
+	// together less than 15 s. workerLostAfter is also the longest time of a short step, which
+	// sends no heartbeats.
 	workerLostAfter = 10 * time.Second
 	// minStepTime is the least time that a step gets.
 	minStepTime = time.Second
-	// callTime is longer than any submit takes. A synchronous one may repeat calls that were
+	// callTime is longer than any submit takes. A synchronous submit may repeat calls that were
 	// refused for the moment, and keeps trying to store the answer while the database is away.
 	callTime = 10 * time.Minute
 	// questionTime bounds one try of a question to a vendor.
@@ -44,7 +45,7 @@ const (
 // activityOf returns the activity of the answer's step, and its profile. left is the time that is
 // left for the vendor.
 //
-// A check of inputs and a copy count their own failures, and give up after the last. Temporal
+// A check of inputs and a copy count their own failures, and stop after a number of them. Temporal
 // does not limit their tries, because a try that finds no permit is not a failure.
 func activityOf(answer activities.Answer, left time.Duration) (workflow.ActivityOptions, any) {
 	summary, calls := activitySummary(answer), QueueCall(answer.Step.Provider)

@@ -56,7 +56,7 @@ func (s *signals) pending() bool {
 	return false
 }
 
-// drain takes everything that has come and returns it as commands for the step at, which the run
+// drain takes everything that has come, and returns it as commands for at, the step that the run
 // was at. Wakes carry no data, so any number of them is one question.
 //
 // Each command carries the step that the operator saw. A retry or a reroute changes nothing if the

@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// Engine notes what it is asked for, one line each.
+// Engine records the calls that it gets, one line each.
 type Engine struct {
 	// OnStart, OnWake and OnReplace may fail a call, or take their time.
 	OnStart   func(ctx context.Context, taskID string) error

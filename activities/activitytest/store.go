@@ -77,7 +77,7 @@ func submitted(t mediagate.Task) mediagate.Task {
 	return t
 }
 
-// further sets in the row what the task has besides its submit.
+// further sets in the row what the task has beyond a task that was just submitted.
 func (s *Store) further(t mediagate.Task) {
 	progress := t.Progress
 	if t.Status == mediagate.StatusCompleted {

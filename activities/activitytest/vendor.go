@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// Vendor keeps the jobs that it was given, by our own ids, and answers as its functions say,
-// which are set before the first use. By default it accepts all jobs, and they run until End.
+// Vendor keeps the jobs that it was given, by our own ids. Its functions decide what it answers;
+// they are set before the first use. By default it accepts all jobs, and each runs until End.
 type Vendor struct {
 	OnSubmit func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
 	OnPoll   func(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)

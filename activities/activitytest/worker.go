@@ -175,7 +175,7 @@ func (b *Bucket) Probe(context.Context) error {
 	return nil
 }
 
-// Put keeps an object as if it had come late.
+// Put keeps an object, as a copy that comes late would.
 func (b *Bucket) Put(key string) { b.keep(key, []byte(key)) }
 
 func (b *Bucket) keep(key string, data []byte) {

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// An abort is repeated until the service no longer knows the upload. A part that is on its way when
-// the first abort arrives may stay otherwise; the S3 API reference tells callers to check.
+// An abort is repeated until the service no longer knows the upload. Otherwise a part that is on its
+// way when the first abort arrives might stay; the S3 API reference tells callers to check.
 const (
 	abortTries = 5
 	abortPause = 20 * time.Millisecond // doubled each time

@@ -30,7 +30,8 @@ type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err err
 
 // budget is the memory that the uploads of a store share. An upload acquires its share once,
 // before its file is opened. So no upload waits for memory with an open connection, or while it
-// holds memory. It returns the part of its share that the file does not need.
+// holds memory. Once the length of the file is known, the upload returns the memory that the file
+// does not need.
 //
 // The limit shares the memory among owners, so that the files of an owner with slow servers do
 // not delay the files of others.

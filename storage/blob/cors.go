@@ -15,7 +15,7 @@ import (
 const corsRule = "mediagate"
 
 // AllowPages lets pages of any origin read objects by their links. Each link is a credential by
-// itself, so the origin adds no protection. A narrower rule would refuse pages that follow a
+// itself, so a check of the origin would add no protection. It would even refuse pages that follow a
 // redirect of the API, since the browser then sends "Origin: null". AllowPages changes nothing if
 // the bucket has CORS rules of another author. Returns KindUnavailable, also for a service without
 // CORS rules.

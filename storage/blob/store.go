@@ -55,7 +55,7 @@ const (
 	maxParts    = 10_000
 )
 
-// A call gives up early; the caller waits for the end of a long outage.
+// A call stops early; the caller waits for the end of a long outage.
 const (
 	maxCallTries    = 3
 	maxCallBackoff  = 500 * time.Millisecond
@@ -120,8 +120,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			o.MaxAttempts = maxCallTries
 			o.MaxBackoff = maxCallBackoff
 		}),
-		// Many S3 services refuse Amazon's checksums. TLS protects a body on its way, or the
-		// hash in the signature does where there is no TLS, and each result keeps its hash.
+		// Many S3 services refuse Amazon's checksums. TLS protects a body on its way, and without
+		// TLS the hash in the signature does. Each result also keeps its hash.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}

@@ -132,7 +132,7 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// anyAge is an olderThan that matches every object, also if the bucket's clock is ahead.
+// anyAge is an olderThan that matches every object, even if the bucket's clock is ahead.
 const anyAge = -time.Hour
 
 // Remove removes everything below a folder, including uploads under way, and the given objects.

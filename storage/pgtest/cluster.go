@@ -35,14 +35,14 @@ type Cluster struct {
 	guard  *janitor
 }
 
-// Start makes a cluster in the folder, which must not exist or be empty, and
-// starts its server on a free port of the loopback interface. It is fast
-// rather than safe: nothing is forced to disk. Started by root, the server
-// runs as another user, which then owns the folder.
+// Start makes a cluster in the folder, and starts its server on a free port of the loopback
+// interface. The folder must be empty or not exist yet. The server is fast rather than safe: it
+// forces nothing to disk. If root calls Start, the server runs as another user, which then owns the
+// folder.
 func Start(dir string) (*Cluster, error) { return start(dir, "") }
 
-// start makes the cluster; remove is a folder that goes too when this process
-// dies without Stop.
+// start is Start. If this process dies without calling Stop, the janitor also removes the folder
+// remove, if one is given.
 func start(dir, remove string) (*Cluster, error) {
 	bin, err := findServer(packagedServers)
 	if err != nil {
@@ -114,7 +114,7 @@ func serve(dir, bin string, port freeport.Port, account *syscall.Credential, rem
 	return c, nil
 }
 
-// URL is the address of a database, for its superuser.
+// URL returns the URL of a database, for its superuser.
 func (c *Cluster) URL(database string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.User("postgres"), Host: c.port.Addr(),
@@ -123,8 +123,8 @@ func (c *Cluster) URL(database string) string {
 	return u.String()
 }
 
-// Stop ends the server, connections or not, and waits until it is gone. The
-// folder stays. A second call does nothing.
+// Stop ends the server, even if it has connections, and waits until it is gone. The folder stays. A
+// second call does nothing.
 func (c *Cluster) Stop() error {
 	if c.server == nil {
 		return nil
@@ -158,7 +158,7 @@ func (c *Cluster) awaitReady(data string) error {
 		err = db.QueryRowContext(try, "SHOW data_directory").Scan(&folder)
 		stop()
 		if err == nil && folder == data {
-			return nil // and no other server, on a port that it took before ours
+			return nil // our own server, and not another one that took the port first
 		}
 		select {
 		case exit := <-c.exited:
@@ -174,8 +174,8 @@ func (c *Cluster) awaitReady(data string) error {
 // packagedServers is where Debian-like systems install servers outside the PATH.
 const packagedServers = "/usr/lib/postgresql/*/bin"
 
-// findServer finds the folder of initdb and postgres: by the PATH, or among
-// the folders of the pattern.
+// findServer returns the folder of the programs initdb and postgres. It searches the PATH, then the
+// folders that match the pattern.
 func findServer(pattern string) (string, error) {
 	var places []string
 	if path, err := exec.LookPath("initdb"); err == nil {

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// janitor is a small process that outlives ours. When we die without saying
-// goodbye (a panic in a test, its timeout, SIGKILL), the pipe it reads from
-// closes; then it ends the server and removes the folder.
+// janitor is a small process that cleans up if this process dies without calling Stop, for example
+// by a panic in a test, a test's timeout, or SIGKILL. The pipe from which the janitor reads then
+// closes, and the janitor ends the server and removes the folder.
 type janitor struct {
 	cmd  *exec.Cmd
 	pipe io.Closer
@@ -24,7 +24,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done
 if [ -n "$2" ]; then rm -rf "$2"; fi`
 
-// hire starts a janitor for the process; folder may be empty.
+// hire starts a janitor that ends the process with that id and removes the folder, if one is given.
 func hire(pid int, folder string) (*janitor, error) {
 	cmd := exec.Command("/bin/sh", //nolint:gosec,noctx // a fixed script; it outlives us on purpose
 		"-c", janitorScript, "janitor", strconv.Itoa(pid), folder)
@@ -39,7 +39,7 @@ func hire(pid int, folder string) (*janitor, error) {
 	return &janitor{cmd: cmd, pipe: pipe}, nil
 }
 
-// dismiss ends the janitor before it does anything: we clean up ourselves.
+// dismiss ends the janitor before it does anything, since the caller cleans up itself.
 func (j *janitor) dismiss() {
 	_ = j.cmd.Process.Kill()
 	_ = j.cmd.Wait()

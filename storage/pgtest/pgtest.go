@@ -48,8 +48,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// New makes a migrated database for the test and returns its URL. The test's
-// end drops it.
+// New makes a migrated database for the test and returns its URL. The database is dropped when the
+// test ends.
 func New(tb testing.TB) string {
 	tb.Helper()
 	s := current.Load()

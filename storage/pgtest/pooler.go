@@ -22,8 +22,8 @@ const PoolSize = 5
 // Pooler is a PgBouncer in transaction mode.
 type Pooler struct{ addr string }
 
-// NewPooler starts a PgBouncer before the server of a URL that New returned, with
-// PgBouncer's own settings in all else. The test's end stops it.
+// NewPooler starts a PgBouncer in transaction mode before the server of a URL that New returned. Its
+// pools have PoolSize connections. It stops when the test ends.
 func NewPooler(tb testing.TB, server string) *Pooler {
 	tb.Helper()
 	program, err := exec.LookPath("pgbouncer")

@@ -16,8 +16,8 @@ import (
 
 const driverName = "sqlite" // as modernc.org/sqlite registers itself
 
-// Open opens the database in the file, which is made when it is absent. The
-// dialector owns the connections until storage.Store.Close.
+// Open opens the database in the file, and makes the file if it does not exist. The dialector owns
+// the connections until storage.Store.Close.
 func Open(path string) (gorm.Dialector, error) {
 	pool, err := openPool(path)
 	if err != nil {
@@ -26,13 +26,12 @@ func Open(path string) (gorm.Dialector, error) {
 	return Over(pool), nil
 }
 
-// Over is a dialector on connections of the caller's.
+// Over returns a dialector that uses the caller's connections.
 func Over(pool gorm.ConnPool) gorm.Dialector {
 	return &dialector{sqlite.New(sqlite.Config{DriverName: driverName, Conn: pool})}
 }
 
-// OpenStore opens and migrates the store in the file. The dialector of c is
-// replaced.
+// OpenStore opens and migrates the store in the file. It replaces the dialector of c.
 func OpenStore(ctx context.Context, path string, c storage.Config) (*storage.Store, error) {
 	pool, err := openPool(path)
 	if err != nil {
@@ -52,7 +51,8 @@ func OpenStore(ctx context.Context, path string, c storage.Config) (*storage.Sto
 // cacheKiB is how much of the file the connection that writes keeps in memory.
 const cacheKiB = 16_000
 
-// cacheSize is the pragma of so many KiB, which SQLite takes as a negative number.
+// cacheSize returns the pragma that sets the cache to that size. SQLite takes KiB as a negative
+// number.
 func cacheSize(kib int) string { return fmt.Sprintf("cache_size(-%d)", kib) }
 
 // dsn returns the data source name: the file and the settings of each connection. WAL with NORMAL
@@ -75,8 +75,8 @@ func dsn(path string, extra url.Values) string {
 // dialector is GORM's, with the errors of this driver.
 type dialector struct{ gorm.Dialector }
 
-// Translate implements gorm.ErrorTranslator for the driver's result codes;
-// GORM's own translation knows those of another driver only.
+// Translate implements gorm.ErrorTranslator for this driver's result codes. GORM's own translation
+// only knows the codes of another driver.
 func (d *dialector) Translate(err error) error {
 	var lite *moderncsqlite.Error
 	if !errors.As(err, &lite) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// pool implements gorm.ConnPool over two: one connection that writes, whose
-// transactions begin by taking the write lock (so that none fails halfway
-// because another one wrote), and several that only read.
+// pool implements gorm.ConnPool over two pools: one connection that writes, and several that only
+// read. A transaction of the writer takes the write lock at its beginning, so that it does not fail
+// halfway because another transaction wrote.
 type pool struct {
 	writer, readers *sql.DB
 }
@@ -28,8 +28,8 @@ func openPool(path string) (*pool, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close())
 	}
 	width := max(4, runtime.GOMAXPROCS(0))
-	// All readers together cache as much as the writer: each would fill its own with
-	// the same pages, on a machine with many cores half a gigabyte of them.
+	// All readers together cache as much as the writer. With a full cache each, they would hold the
+	// same pages many times: on a machine with many cores, half a gigabyte.
 	readers, err := sql.Open(driverName, dsn(path, url.Values{"_pragma": {"query_only(ON)", cacheSize(cacheKiB / width)}}))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), writer.Close())
@@ -42,11 +42,11 @@ func openPool(path string) (*pool, error) {
 // Close closes all connections.
 func (p *pool) Close() error { return errors.Join(p.readers.Close(), p.writer.Close()) }
 
-// GetDBConn is the writer, for migrations and pings.
+// GetDBConn returns the writer, for migrations and pings.
 func (p *pool) GetDBConn() (*sql.DB, error) { return p.writer, nil }
 
-// BeginTx begins a transaction that writes, or, when the options say so, one
-// that reads from one snapshot. SQLite has one isolation level, the strictest.
+// BeginTx begins a transaction that writes, or one that only reads, from one snapshot, if the options
+// say ReadOnly. SQLite has one isolation level, the strictest.
 func (p *pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error) {
 	if opts != nil && opts.ReadOnly {
 		return p.readers.BeginTx(ctx, nil)

@@ -13,7 +13,7 @@ import (
 // memory is a database in memory, which lives as long as its one connection.
 type memory struct {
 	mu    sync.Mutex
-	image []byte // that the next connection begins with; nil: nothing
+	image []byte // the content with which the next connection begins; nil: an empty database
 }
 
 func (m *memory) open() *sql.DB {
@@ -23,7 +23,7 @@ func (m *memory) open() *sql.DB {
 	return db
 }
 
-// connection is the driver's.
+// connection is a connection of the driver.
 type connection interface {
 	driver.Conn
 	Serialize() ([]byte, error)
@@ -45,8 +45,8 @@ func (m *memory) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (*memory) Driver() driver.Driver { return &sqlite.Driver{} }
 
-// become replaces the database, together with its connection: SQLite does not bear it
-// that an image replaces one that its functions were used on.
+// become replaces the content of the database by the image. It replaces the connection as well,
+// since SQLite cannot load an image into a database that was used before.
 func (m *memory) become(db *sql.DB, image []byte) error {
 	err := with(db, func(connection) error {
 		m.mu.Lock()
@@ -60,7 +60,7 @@ func (m *memory) become(db *sql.DB, image []byte) error {
 	return err
 }
 
-// imageOf is all that the database holds.
+// imageOf returns the whole content of the database.
 func imageOf(db *sql.DB) (image []byte, err error) {
 	return image, with(db, func(c connection) (err error) {
 		image, err = c.Serialize()

@@ -72,14 +72,14 @@ func (p *pool) QueryContext(ctx context.Context, query string, args ...any) (*sq
 // QueryRowContext reads a row outside of a transaction.
 func (p *pool) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := p.store.fault(caller()); err != nil {
-		away := sql.OpenDB(refusing{err}) // only so can a row have an error
+		away := sql.OpenDB(refusing{err}) // package sql offers no other way to make a row with an error
 		defer func() { _ = away.Close() }()
 		return away.QueryRowContext(ctx, query)
 	}
 	return p.DB.QueryRowContext(ctx, query, args...)
 }
 
-// refusing makes no connection.
+// refusing is a connector that always fails.
 type refusing struct{ err error }
 
 // Connect implements driver.Connector.
@@ -88,7 +88,7 @@ func (r refusing) Connect(context.Context) (driver.Conn, error) { return nil, r.
 // Driver implements driver.Connector.
 func (refusing) Driver() driver.Driver { return nil }
 
-// transaction is one whose answer may get lost.
+// transaction is a transaction whose answer may get lost.
 type transaction struct {
 	*sql.Tx
 	committed func() error
@@ -102,10 +102,10 @@ func (t *transaction) Commit() error {
 	return t.committed()
 }
 
-// of is how the runtime names a method of a store.
+// of is the prefix with which the runtime names the methods of a store.
 const of = "github.com/mediagate/mediagate/storage.(*Store)."
 
-// caller is the method of storage.Store that was called from outside of its package.
+// caller returns the method of storage.Store that was called from outside of its package.
 func caller() (method string) {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])

@@ -17,7 +17,8 @@ type Store struct {
 	// Fault may fail a call of a method before it does anything. It must not be changed
 	// while a call is under way.
 	Fault func(method string) error
-	// Lost may lose the answer of a method that took effect. Its error comes instead.
+	// Lost may lose the answer of a method that took effect: the caller gets the error of Lost
+	// instead.
 	Lost func(ctx context.Context, method string) error
 
 	// Steady is the same database, without faults.
@@ -37,8 +38,7 @@ type moment struct {
 	image []byte
 }
 
-// Open opens a database of its own that has the tables and nothing else. All clocks
-// are now.
+// Open opens a new database that has the tables and no rows. now is the clock of the store.
 func Open(ctx context.Context, now func() time.Time) (*Store, error) {
 	image, err := empty()
 	if err != nil {
@@ -57,7 +57,7 @@ func Open(ctx context.Context, now func() time.Time) (*Store, error) {
 	return s, nil
 }
 
-// empty is a database that has the tables and nothing else, made once.
+// empty returns the image of a database that has the tables and no rows. It makes it once.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	ctx := context.Background()
 	db := (&memory{}).open()
@@ -75,7 +75,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 // Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 
-// DB is the database itself, past the stores.
+// DB returns the database itself, so that tests can bypass the stores.
 func (s *Store) DB() *sql.DB { return s.db }
 
 func (s *Store) fault(method string) error {
@@ -85,7 +85,8 @@ func (s *Store) fault(method string) error {
 	return s.Fault(method)
 }
 
-// wrote says what comes of a method that took effect.
+// wrote is called after a method took effect. It returns the error that the caller gets instead of
+// the answer, or nil.
 func (s *Store) wrote(ctx context.Context, method string) error {
 	if err := s.keep(); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (s *Store) wrote(ctx context.Context, method string) error {
 // pastLasts is how far back Lapse reaches.
 const pastLasts = time.Minute
 
-// KeepPast has the store remember what it holds after each change, for Lapse.
+// KeepPast makes the store keep its content after each change, for Lapse.
 func (s *Store) KeepPast() error {
 	image, err := imageOf(s.db)
 	s.mu.Lock()
@@ -122,8 +123,8 @@ func (s *Store) keep() error {
 	return err
 }
 
-// Lapse takes the database back to what it held so long ago, as a failover to a replica
-// that lagged does.
+// Lapse takes the database back to its content of that time ago, as a failover to a replica that
+// lagged does.
 func (s *Store) Lapse(back time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

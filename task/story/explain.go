@@ -16,7 +16,7 @@ import (
 
 // Explanation is what operators see of the next step: what the task does or waits for, until
 // when, what happens then by itself, and which commands apply. It is part of a run's history, so
-// it holds ids, times and words of ours, and nothing of a client or a vendor. Reasons are given by
+// it holds ids, times and words of ours, but no text of a client or a vendor. Reasons are given by
 // their codes; the console has words for them.
 type Explanation struct {
 	Step       task.Step              `json:"step"`
@@ -154,7 +154,7 @@ func (e Explanation) awakening() string {
 	}
 	switch e.Step.Why {
 	case task.SleepSource:
-		return "the task reads the state of its sources; when a source ends, it does so at once. It goes on with " +
+		return "the task reads the state of its sources, and does so earlier when a source ends. Then it goes on with " +
 			"their files, or fails with source_failed and is refunded as soon as a source ends without its file"
 	case task.SleepVendor:
 		return "the vendor is polled a last time; if the job has not ended, the task fails and is refunded"

@@ -35,7 +35,7 @@ const (
 	lastTry  = time.Hour
 )
 
-// TryAgain returns the pause of the wake scan after that many tries: one minute, then twice as
+// TryAgain returns how long the wake scan pauses after that many tries: one minute, then twice as
 // long each time, up to one hour (D2).
 func TryAgain(tries int) time.Duration { return min(firstTry<<min(tries, 6), lastTry) }
 

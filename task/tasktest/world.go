@@ -1,7 +1,7 @@
-// Package tasktest plays random lives of tasks. A [World] has a vendor that keeps its own books,
-// a run that loses its way, and clients, operators and pollers that interfere. It checks the
-// promises after each event. The tests of task use it, and those of storage, which stores what
-// task decides. The package may import the module root, task and task/story.
+// Package tasktest plays random lives of tasks. A [World] has a vendor that keeps a list of its
+// jobs, a run that loses its way, and clients, operators and pollers that interfere. It checks the
+// promises of package task after each event. The tests of task use it, and so do those of storage,
+// which stores what task decides. The package may import the module root, task and task/story.
 package tasktest
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/mediagate/mediagate/task/story"
 )
 
-// World is a task, a vendor that keeps its own books, and all those who may interfere. Reports
-// about the vendor are always true, but may be late. Everything else is random. The promises are
-// checked after each event.
+// World is a task, its vendor, and the clients, operators and pollers that may interfere. Reports
+// about the vendor are always true, but may be late. Everything else is random. World checks the
+// promises after each event.
 type World struct {
 	State task.State
 	Now   time.Time
@@ -59,7 +59,7 @@ type World struct {
 	entries   int
 	promised  bool
 	ended     *task.State
-	endsAs    mediagate.Status // how the run has seen it end; it must end like that again
+	endsAs    mediagate.Status // how the run saw the task end; the task must end like that again
 }
 
 // backup is the task in a backup of the database.
@@ -410,7 +410,7 @@ func (w *World) ask(seen task.Seen) {
 	w.remember()
 }
 
-// remember tells the run what the row has now.
+// remember lets the run remember what the row knows now.
 func (w *World) remember() {
 	if seen := w.State.Seen(); seen.N >= w.seen.N {
 		w.seen = seen

@@ -6,9 +6,9 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The languages of failure messages. In English the stored message is shown, which may say more
-// than its failure code. Once that message is erased, the text for the code replaces it, from the
-// table named plain.
+// languageEnglish is the language of the stored messages. In English the stored message is shown,
+// which may say more than the failure's code. Once the stored message is erased, the text of its
+// code in plain replaces it.
 const languageEnglish = "en"
 
 // Languages returns the languages that In accepts.
@@ -33,7 +33,7 @@ func failureOf(t *mediagate.Task) *mediagate.Failure {
 	return &f
 }
 
-// plain are the texts of failures whose message was erased.
+// plain holds the texts of failures whose message was erased, by code.
 var plain = map[mediagate.FailureCode]string{
 	mediagate.CodeContentPolicy:     "the content did not pass the safety review",
 	mediagate.CodeInvalidParameters: "the provider refused the parameters of the request",
@@ -42,7 +42,7 @@ var plain = map[mediagate.FailureCode]string{
 	mediagate.CodeGenerationTimeout: "the generation took too long",
 	mediagate.CodeProviderAway:      "the provider is not available",
 	mediagate.CodeProviderRefused:   "the provider refused our account",
-	mediagate.CodeSubmissionUnknown: "nobody can tell whether the provider has the task",
+	mediagate.CodeSubmissionUnknown: "it is not known whether the provider has the task",
 	mediagate.CodeResultUnavailable: "the result could not be fetched",
 	mediagate.CodeModalExpired:      "no modal parameters came in time",
 	mediagate.CodeSourceFailed:      "a task whose file this one needs ended without it",
@@ -50,7 +50,7 @@ var plain = map[mediagate.FailureCode]string{
 	mediagate.CodeInternal:          "internal error",
 }
 
-// messages are the texts of failures by code and language.
+// messages holds the texts of failures in languages other than English, by code and language.
 var messages = map[mediagate.FailureCode]map[string]string{
 	mediagate.CodeContentPolicy: {
 		"zh": "内容未通过安全审核",

@@ -17,7 +17,7 @@ type Legacy struct {
 	FailReason string             `json:"fail_reason"`
 }
 
-// LegacyMetadata is what the older image poll tells of its file.
+// LegacyMetadata is what the older image poll shows of its file.
 type LegacyMetadata struct {
 	MimeType  string  `json:"mime_type,omitempty"`
 	Width     int     `json:"width,omitempty"`

@@ -53,7 +53,8 @@ func (v Task) WithoutWords() Task {
 	return v
 }
 
-// Clip is one thing that a music task made, in the shape of its model and kind.
+// Clip is one product of a music task: a song, the tracks of a song, or a voice. Its shape depends
+// on the model.
 type Clip interface{ clip() }
 
 // Song is a clip of music-a. A field that is not known is null. A song that could not be delivered
@@ -133,9 +134,9 @@ func clipsOf(t *mediagate.Task, links []mediagate.Link) []Clip {
 	for _, f := range filesOf(t, mediagate.RoleMain, links) {
 		a := Archive{FileURL: f.link.URL, URL: f.link.URL, MimeType: f.MimeType, SizeBytes: f.Size}
 		if flow {
-			clips = append(clips, FlowStems{ClipID: takenApart(t, f.Index), Archive: a})
+			clips = append(clips, FlowStems{ClipID: archivedSongID(t, f.Index), Archive: a})
 		} else {
-			clips = append(clips, Stems{AudioID: takenApart(t, f.Index), Archive: a})
+			clips = append(clips, Stems{AudioID: archivedSongID(t, f.Index), Archive: a})
 		}
 	}
 	if t.Made != nil {
@@ -146,8 +147,8 @@ func clipsOf(t *mediagate.Task, links []mediagate.Link) []Clip {
 	return clips
 }
 
-// takenApart returns the id of the song whose tracks the archive holds.
-func takenApart(t *mediagate.Task, index int) string {
+// archivedSongID returns the id of the song whose tracks the archive holds.
+func archivedSongID(t *mediagate.Task, index int) string {
 	if t.Made != nil && index < len(t.Made.Clips) && t.Made.Clips[index].ID != "" {
 		return t.Made.Clips[index].ID
 	}
