@@ -6,13 +6,13 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GO ?= go
-# Debian's, which has mypy and setuptools.
+# Debian's Python, because it has mypy and setuptools.
 PYTHON ?= /usr/bin/python3
 TOOLS := $(CURDIR)/.cache/bin
 export CGO_ENABLED ?= 0
-# Temporal's server imports clients of Kubernetes and of Google's storage over gRPC, which
-# nobody uses here. These tags of theirs leave them out, a fifth of what a first build
-# compiles. All commands set them, so that builds and tests share what is compiled.
+# Temporal's server imports clients of Kubernetes and of Google's storage over gRPC, which the
+# programs never use. With these build tags of the imported modules a first build compiles a
+# fifth less. All commands set the tags, so that builds and tests share compiled packages.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=disable_grpc_modules,release
 
 GOLANGCI := v2.15.0
@@ -40,8 +40,8 @@ build/product: console/dist/index.html
 build/standalone: console/dist/index.html
 	cd standalone && $(GO) build -ldflags '$(LDFLAGS)' -o ../bin/mediagate-standalone .
 
-# The web application, which the programs carry. Without Node they are built all the
-# same, and say at /console that it is missing.
+# The web application, which is embedded in the programs. Without Node the programs are built
+# without it, and say so at /console.
 console/dist/index.html: $(filter-out %.go,$(shell git ls-files console)) api/openapi.yaml api/openapi_admin.yaml
 	scripts/console
 
@@ -54,8 +54,8 @@ deps: ## install or name what the tests need besides Go
 # timeout only ends tests that hang.
 TESTFLAGS := -timeout 30m -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
-# The end-to-end tests run real processes against the clock, many at a time: they
-# have the machine to themselves.
+# The end-to-end tests run many real processes against the clock, so no other package is
+# tested at the same time.
 define test-standalone
 	cd standalone && $(GO) test $(TESTFLAGS) $(1) $$($(GO) list ./... | grep -v '/e2e$$')
 	cd standalone && $(GO) test $(1) -timeout 30m ./e2e
@@ -81,16 +81,18 @@ test/python: client/python ## test the Python client, from its wheel
 test/short: ## tests that need neither PostgreSQL nor the embedded servers
 	$(GO) test -short . ./catalog/... ./internal/failpoint ./internal/freeport ./internal/outbound ./internal/webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
 
-# What has no goroutine of its own, and no order between tests: it runs without the race
-# detector, under which the catalog alone takes minutes, and its results are cached.
+# ALONE matches the packages that start no goroutines and whose tests may run in any order.
+# Their tests run without the race detector, under which the catalog alone takes minutes, and
+# Go caches the results. MEET lists the packages that ALONE matches although they use goroutines.
 ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
 MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
-# A random play takes ten times as long for the race detector: `make test` plays a
-# hundred of each kind, `make verify` thousands.
-# Lint has vetted all of it, and has asked Redocly, Spectral and oapi-codegen already.
-# The embedded servers take minutes to compile and run for the race detector, and are
-# not ours: what links them runs without. SQLite is compiled without it for the same reason.
+# `make test/race` does less than `make test` where that saves minutes:
+# - A random play takes ten times as long under the race detector, so test/race plays 25 of
+#   each kind. `make test` plays a hundred, `make verify` thousands.
+# - It runs neither vet nor the tests with Redocly, Spectral and oapi-codegen: `make lint` does.
+# - The embedded servers are not our code and take minutes to compile and run under the race
+#   detector. The packages that link them, and SQLite, are therefore compiled without it.
 RACE = CGO_ENABLED=1 $(GO) test $(TESTFLAGS) -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
 test/race: deps build test/console test/python ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test $(TESTFLAGS) -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
@@ -103,13 +105,13 @@ test/replay: ## replay the recorded histories
 	cd standalone && $(GO) test -run 'TestReplay' ./durable
 
 .PHONY: verify verify/fuzz verify/storm
-verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long ones
+verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long tests
 	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak|TestRestore|TestSpeech'
 
 verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
 
-verify/storm: deps ## a long storm of those who spend at once, and thousands of holds beside a model, on both databases, with their seeds
+verify/storm: deps ## many clients that spend at once, and thousands of holds compared with a model, on both databases; seeds are printed
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'Facts$$/pooled$$'
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'Test(Model|Crowd)Facts$$/(postgres|sqlite)$$' -rapid.checks=300 -crowd.ops=400
 
@@ -121,7 +123,7 @@ chaos: deps build ## minutes: hundreds of tasks while every part is killed, stop
 
 FUZZTIME ?= 1m
 .PHONY: fuzz
-fuzz: ## nightly: a minute of each fuzz target, FUZZTIME to change that; what fails is kept in testdata/fuzz
+fuzz: ## nightly: run each fuzz target for a minute (or FUZZTIME=); inputs that fail are kept in testdata/fuzz
 	GO=$(GO) scripts/fuzz $(FUZZTIME)
 
 .PHONY: bench
@@ -134,7 +136,7 @@ lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK)
 	cd standalone && $(TOOLS)/golangci-lint-$(GOLANGCI) run --allow-parallel-runners --config ../.golangci.yml ./...
 	$(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ./workflows
 
-lint/openapi: deps ## hold the OpenAPI document to Redocly's and Spectral's rules, and generate a client of Go
+lint/openapi: deps ## check the OpenAPI documents with Redocly and Spectral, and generate a Go client
 	$(GO) test -vet=off ./api -run 'TestOpenAPI(Lint|GoClient)'
 
 lint/python: deps ## check the types of the Python client
