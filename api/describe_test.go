@@ -53,10 +53,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 
 func described(t *testing.T) []byte {
 	t.Helper()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	text, err := describe(models, "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -131,10 +128,7 @@ func TestListsAreDescribed(t *testing.T) {
 // TestModelsHaveExamples checks that every built-in model has an example request.
 func TestModelsHaveExamples(t *testing.T) {
 	t.Parallel()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	for _, m := range models.Models() {
 		for _, o := range m.Operations() {
 			if exampleBody(o) == nil {

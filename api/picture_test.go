@@ -174,10 +174,7 @@ func TestStorePictures(t *testing.T) {
 // serverWith returns a server that has only a store and a bucket.
 func serverWith(t *testing.T, store *shelf) *Server {
 	t.Helper()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	s, err := New(Config{Store: store, Uploads: store, Files: idle{}, FileURL: mediagate.File.Name, Catalog: models, Routes: sayings{}, Starter: idle{}, Runs: struct{ Runs }{}, Signer: idle{}, Remover: idle{}, Speaker: idle{}})
 	if err != nil {
 		t.Fatal(err)
