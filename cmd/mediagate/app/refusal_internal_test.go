@@ -239,19 +239,3 @@ func TestWorkerIsReadyOncePolling(t *testing.T) {
 		t.Errorf("with one of another type: %v", err)
 	}
 }
-
-// TestTemporalOfAnotherAuthority checks that a certificate of another authority ends the wait
-// too.
-func TestTemporalOfAnotherAuthority(t *testing.T) {
-	t.Parallel()
-	ours := newAuthority(t)
-	c := Defaults()
-	c.Temporal.Address = startFrontend(t, ours).addr
-	c.Temporal.TLS = TemporalTLS{Mode: tlsAuto, CA: newAuthority(t).file, ServerName: "temporal.internal"}
-	g := &Gateway{Config: c, Temporal: dialTemporal(t, c.Temporal), log: slog.New(slog.DiscardHandler)}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := g.awaitTemporal(ctx); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
-		t.Errorf("it ends with %v", err)
-	}
-}
