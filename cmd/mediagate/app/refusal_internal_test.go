@@ -67,9 +67,7 @@ func (*answers) AddSearchAttributes(context.Context, *operatorservice.AddSearchA
 func gatewayAt(t *testing.T, a *answers) *Gateway {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if a.fault != nil {
 			if err := a.fault(info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]); err != nil {
