@@ -48,9 +48,7 @@ func (s *hintStore) seen() []string {
 func called(t *testing.T) (*gateway, *hintStore, hint.Keys) {
 	t.Helper()
 	keys, err := hint.NewKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var store *hintStore
 	g := newGateway(t, func(c *api.Config) {
 		store = &hintStore{Store: c.Store}

@@ -122,9 +122,7 @@ func TestStoreTimeout(t *testing.T) {
 					Store: &test.store, Catalog: models, Routes: &vendors{}, Uploads: &bucket{}, Files: &bucket{}, FileURL: fileURL, Starter: &starter{}, Runs: &starter{}, Signer: noSigner{}, Remover: &bucket{}, Speaker: &speaker{},
 					Logger: slog.New(slog.NewJSONHandler(log, nil)),
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer server.Close()
 				checkAnswers(t, server)
 				ctx, cancel := context.WithCancel(t.Context())

@@ -34,9 +34,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 		}
 	}
 	admin, err := AdminDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compare := func(file string, routed map[string]bool, document []byte) {
 		t.Helper()
 		contract, err := openapitest.Parse(document)
@@ -55,9 +53,7 @@ func described(t *testing.T) []byte {
 	t.Helper()
 	models := BuiltIn(t)
 	text, err := describe(models, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -102,9 +98,7 @@ func TestListsAreDescribed(t *testing.T) {
 		}
 	}
 	var doc, admin document
-	if err := errors.Join(yaml.Unmarshal(openAPIFile, &doc), yaml.Unmarshal(adminOpenAPIFile, &admin)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(yaml.Unmarshal(openAPIFile, &doc), yaml.Unmarshal(adminOpenAPIFile, &admin)))
 	list := func(schema, property string, want []string) {
 		t.Helper()
 		if diff := cmp.Diff(want, doc.Components.Schemas[schema].Properties[property].Enum); diff != "" {
@@ -181,13 +175,9 @@ operations:
     on_unknown: park
     max_bytes: 1MiB
 `
-			if err := os.WriteFile(filepath.Join(dir, "toy.yaml"), []byte(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "toy.yaml"), []byte(file), 0o600))
 			models, err := catalog.Load(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			m, _ := models.Model("toy")
 			if got := string(exampleBody(m.Operations()[0])); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)

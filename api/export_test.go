@@ -17,13 +17,19 @@ import (
 // builtIn is the catalog of most tests. It never changes.
 var builtIn = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load("") })
 
+// must ends the test with an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // BuiltIn returns the catalog without a folder of its operator's.
 func BuiltIn(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	c, err := builtIn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

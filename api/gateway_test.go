@@ -348,22 +348,24 @@ func smallBodies(t *testing.T) func(*api.Config) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, id := range []string{"delta-02", "delta-2.3"} {
-		if err := os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\nenabled: false\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\nenabled: false\n"), 0o600))
 	}
 	models, err := catalog.Load(dir)
+	must(t, err)
+	return func(c *api.Config) { c.Catalog = models }
+}
+
+// must ends the test with an error.
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(c *api.Config) { c.Catalog = models }
 }
 
 func (g *gateway) must(err error) {
 	g.t.Helper()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 }
 
 func (g *gateway) grant(amount string) {

@@ -25,9 +25,7 @@ func settings(a answer) map[string]any {
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
 	m := map[string]any{}
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &m))
 	return m
 }
 

@@ -16,13 +16,9 @@ import (
 func overlay(t *testing.T, text string) *catalog.Catalog {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600))
 	c, err := catalog.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -179,22 +179,16 @@ func pictureForm(t *testing.T, of string, pictures [][]byte, fields ...string) (
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
 	for i := 0; i < len(fields); i += 2 {
-		if err := w.WriteField(fields[i], fields[i+1]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.WriteField(fields[i], fields[i+1]))
 	}
 	for _, picture := range pictures {
 		part, err := w.CreateFormFile(of, "cat.png")
 		if err == nil {
 			_, err = part.Write(picture)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return buf.String(), http.Header{"Content-Type": {w.FormDataContentType()}}
 }
 
@@ -202,9 +196,7 @@ func pictureForm(t *testing.T, of string, pictures [][]byte, fields ...string) (
 func pngOf(t *testing.T, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&b, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})))
 	return b.Bytes()
 }
 

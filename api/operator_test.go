@@ -126,9 +126,7 @@ func withIssuer(t *testing.T, roles map[string]mediagate.OperatorRole) (*gateway
 		Rules:       outbound.Rules{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Now:         time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return newGateway(t, func(c *api.Config) { c.PublicURL, c.IdentityProvider = "https://api.example.com", provider }), i
 }
 
@@ -280,9 +278,7 @@ func TestIssuerIsAway(t *testing.T) {
 	i := issuertest.New(t)
 	i.SetHTML(true)
 	provider, err := signin.New(signin.Config{Issuer: i.URL, Now: time.Now, Rules: outbound.Rules{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	well := func(context.Context) error { return nil }
 	g := newGateway(t, func(c *api.Config) {
 		c.IdentityProvider, c.Checks = provider, api.Checks{Database: well, Clock: well, Temporal: well, Bucket: well, OIDC: provider.Check}

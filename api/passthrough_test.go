@@ -16,9 +16,7 @@ func withPassthrough(t *testing.T) func(*api.Config) {
 		ID: "vendor/film", Type: mediagate.TypeVideo, Price: "0.25", OnUnknown: mediagate.OnUnknownPark, Where: "channel one",
 		Routes: []mediagate.Route{{Provider: "acme", Upstream: "film-1", Operation: "base_video"}},
 	}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(c *api.Config) { c.Catalog = models }
 }
 

@@ -39,9 +39,7 @@ func TestReadyChecksOnceForAll(t *testing.T) {
 				return nil
 			}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer server.Close()
 		ask := func() {
 			w := httptest.NewRecorder()

@@ -209,17 +209,13 @@ func TestBodyLimit(t *testing.T) {
 				body = io.MultiReader(body)
 			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+videos, body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req.Header.Set("Authorization", "Bearer "+g.key)
 			if test.expect {
 				req.Header.Set("Expect", "100-continue")
 			}
 			resp, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = resp.Body.Close() }()
 			got, _ := io.ReadAll(resp.Body)
 			if resp.StatusCode != test.status {

@@ -671,9 +671,7 @@ func TestSessionsAndCORS(t *testing.T) {
 func TestSessionsOfAdminListener(t *testing.T) {
 	t.Parallel()
 	own, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := newGateway(t, func(c *api.Config) { c.AdminListener, c.PublicURL = own, "https://api.example.com" })
 	public, adminAt := g.serve(), own.Addr().String()
 	send := func(at string, r request, fields ...string) answer {

@@ -57,14 +57,10 @@ const patience = 30 * time.Second
 func dial(t *testing.T, address string) *socket {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tcp, _ := conn.(*net.TCPConn)
 	t.Cleanup(func() { _ = tcp.Close() })
-	if err := tcp.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tcp.SetDeadline(time.Now().Add(patience)))
 	return &socket{t, tcp, bufio.NewReader(tcp)}
 }
 
@@ -78,17 +74,13 @@ func (s *socket) send(text string) {
 // finish closes the sending side.
 func (s *socket) finish() {
 	s.t.Helper()
-	if err := s.CloseWrite(); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.CloseWrite())
 }
 
 // abort resets the connection.
 func (s *socket) abort() {
 	s.t.Helper()
-	if err := s.SetLinger(0); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.SetLinger(0))
 	_ = s.Close()
 }
 

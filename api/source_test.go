@@ -25,9 +25,7 @@ func takesTaskFiles(t *testing.T) func(*api.Config) {
 		}
 		return outbound.Rules{}.CheckMediaURL(raw)
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(c *api.Config) { c.Catalog, c.TaskFileOf = models, mediagate.ParseTaskFile }
 }
 

@@ -45,14 +45,10 @@ func (answered) MayStart(context.Context, string) (bool, error) { return true, n
 func (w *wire) before(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	behind := u.Host
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var open sync.WaitGroup
 	t.Cleanup(open.Wait)
 	t.Cleanup(func() { _ = l.Close() })

@@ -21,9 +21,7 @@ func (a answer) lines(t *testing.T) [][]string {
 		t.Fatalf("%d %s %s", a.status, a.header.Get("Content-Type"), a.body)
 	}
 	lines, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lines
 }
 
