@@ -27,9 +27,7 @@ func TestChannelStates(t *testing.T) {
 		g.must(err)
 	}
 	disable := func(g *gateway) {
-		if a := g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":false}`); a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
-		}
+		g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":false}`).wantStatus(t, 200)
 	}
 	for name, c := range map[string]struct {
 		scene   func(*gateway)
@@ -102,9 +100,7 @@ func TestChannelShowsRetiredModels(t *testing.T) {
 	g.clock.advance(59 * time.Minute)
 	g.seen()
 	want("kling-v1")
-	if a := g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":true}`); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":true}`).wantStatus(t, 200)
 	want()
 }
 

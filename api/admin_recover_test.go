@@ -56,8 +56,7 @@ func TestRecover(t *testing.T) {
 		{run(id, to), run("task_lost", to), run("task_lost", to), run("task_long_ago", to.Add(-time.Hour))},
 		{run("task_lost_too", to.Add(-time.Minute))},
 	}
-	task, err := g.store.TaskByID(t.Context(), id)
-	g.must(err)
+	task := g.row(id)
 	want := []string{
 		fmt.Sprintf("task %s %s %s %s %s pending", id, task.AccountID, task.KeyID, task.Model, task.Hold),
 		"row_missing task_lost acc_x key_x alpha-v3 0.42 running",

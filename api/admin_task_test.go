@@ -234,9 +234,7 @@ func TestPromptIsAudited(t *testing.T) {
 	if a.at("data", 0, "action") != "read_prompt" || a.at("data", 0, "object") != id || a.at("data", 0, "by") != "admin" || a.at("data", 0, "account") != g.account.ID {
 		t.Errorf("audit: %s", a.body)
 	}
-	if a := g.operate(http.MethodGet, "/tasks/"+id+"?prompt=1", ""); a.status != 400 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.operate(http.MethodGet, "/tasks/"+id+"?prompt=1", "").wantStatus(t, 400)
 }
 
 // TestStoryWithoutTemporal checks that a story does not wait for Temporal.
@@ -421,12 +419,8 @@ func TestActionsOfUnknownTasks(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for _, id := range []string{unknownID, "nothing"} {
-		if a := g.act(id, `{"action":"fail","reason":"x"}`); a.status != 404 {
-			t.Errorf("%s: %d %s", id, a.status, a.body)
-		}
-		if a := g.story(id); a.status != 404 {
-			t.Errorf("%s: %d %s", id, a.status, a.body)
-		}
+		g.act(id, `{"action":"fail","reason":"x"}`).wantStatus(t, 404, id)
+		g.story(id).wantStatus(t, 404, id)
 	}
 }
 
@@ -448,14 +442,10 @@ func TestRedeliveries(t *testing.T) {
 	if a := g.get("/v1/tasks/" + id + "/deliveries?limit=1"); a.at("data", 0, "round") != 2.0 || a.at("has_more") != true {
 		t.Errorf("the newest: %s", a.body)
 	}
-	if a := g.get("/v1/tasks/" + id + "/deliveries?limit=0"); a.status != 400 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.get("/v1/tasks/"+id+"/deliveries?limit=0").wantStatus(t, 400)
 	dropped := g.submit(videos, `{"model":"alpha-v3","prompt":"a","webhook":"http://127.0.0.1/"}`)
 	g.complete(dropped)
-	if a := g.post("/v1/tasks/"+dropped+"/redeliver", ""); a.status != 409 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.post("/v1/tasks/"+dropped+"/redeliver", "").wantStatus(t, 409)
 	_, manages := g.newKey(mediagate.Key{Unlimited: true, Scopes: []mediagate.Scope{mediagate.ScopeManage}})
 	if a := g.send(request{method: http.MethodPost, path: "/v1/tasks/" + id + "/redeliver", key: manages}); a.status != 202 || a.at("data", "model") != nil {
 		t.Errorf("without the scope read: %d %s", a.status, a.body)
@@ -474,15 +464,9 @@ func TestRedeliveriesAreBounded(t *testing.T) {
 	g.repeat(202, "an account may have callbacks delivered again 120 times a minute", func(i int) answer {
 		return g.send(request{method: http.MethodPost, path: path, key: []string{g.key, second}[i%2]})
 	})
-	if a := g.get("/v1/tasks/" + id + "/deliveries"); a.status != 200 {
-		t.Errorf("reading: %d %s", a.status, a.body)
-	}
-	if a := g.manage(g.key, http.MethodPatch, "/"+g.keyRow.ID, `{"name":"x"}`); a.status != 200 {
-		t.Errorf("another change: %d %s", a.status, a.body)
-	}
-	if a := g.act(id, `{"action":"redeliver","reason":"x"}`); a.status != 202 {
-		t.Errorf("an operator's: %d %s", a.status, a.body)
-	}
+	g.get("/v1/tasks/"+id+"/deliveries").wantStatus(t, 200, "reading")
+	g.manage(g.key, http.MethodPatch, "/"+g.keyRow.ID, `{"name":"x"}`).wantStatus(t, 200, "another change")
+	g.act(id, `{"action":"redeliver","reason":"x"}`).wantStatus(t, 202, "an operator's")
 }
 
 // repeat makes a call until it is refused for its number, which takes 120 of a minute.

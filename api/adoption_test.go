@@ -88,17 +88,13 @@ func TestAdoptionKeepsTheKey(t *testing.T) {
 	id := g.awaitStart(began).ID
 	leaves.abort()
 	awaitLoss()
-	if a := submit("taken", videoBody); a.status != http.StatusConflict {
-		t.Errorf("a key of another request: %d %s", a.status, a.body)
-	}
+	submit("taken", videoBody).wantStatus(t, http.StatusConflict, "a key of another request")
 	for range 2 {
 		if a := submit("fresh", videoBody); a.taskID(t) != id || a.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("the same request: task %s, want %s", a.taskID(t), id)
 		}
 	}
-	if a := submit("fresh", other); a.status != http.StatusConflict {
-		t.Errorf("the same key for another request: %d %s", a.status, a.body)
-	}
+	submit("fresh", other).wantStatus(t, http.StatusConflict, "the same key for another request")
 }
 
 // unreadable is the store of a process that cannot read tasks for a while.
@@ -128,9 +124,7 @@ func TestAdoptionOutlastsAFault(t *testing.T) {
 	<-noted
 	submit.header = http.Header{"Prefer": {"wait=1"}}
 	broken.Store(true)
-	if a := g.send(submit); a.status != http.StatusServiceUnavailable {
-		t.Errorf("without the database: %d %s", a.status, a.body)
-	}
+	g.send(submit).wantStatus(t, http.StatusServiceUnavailable, "without the database")
 	broken.Store(false)
 	if a := g.send(submit); a.at("id") != id || a.header.Get("Idempotency-Replayed") != "true" || g.starts() != 1 {
 		t.Errorf("with it: %d %s, want %s; %d tasks were made", a.status, a.body, id, g.starts())

@@ -119,8 +119,7 @@ func TestArtFollowUps(t *testing.T) {
 		"one of this path too": {"/reroll", named(`,"index":"any","custom_id":"MJ::JOB::upsample::2::u"`), "MJ::JOB::upsample::2::u", "UPSCALE"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			task, err := g.store.TaskByID(t.Context(), g.submit(art+test.path, test.body))
-			g.must(err)
+			task := g.row(g.submit(art+test.path, test.body))
 			got := task.Plan.Source
 			want := &mediagate.Source{TaskID: parent, Provider: "kling", Channel: "one", Fingerprint: "f", Ref: mediagate.JobRef{JobID: "job"}, Button: test.button}
 			but := cmpopts.IgnoreFields(mediagate.Source{}, "Fields") // they are in the tests of the catalog
@@ -228,8 +227,7 @@ func TestModalCall(t *testing.T) {
 	if a, u := g.get("/v1/artgen/"+id), g.get("/v1/tasks/"+id); a.at("status") != "SUBMITTED" || a.at("prompt") != "a hat" || u.at("data", "status") != "pending" {
 		t.Errorf("after the call: %s, %s", a.body, u.body)
 	}
-	task, err := g.store.TaskByID(t.Context(), id)
-	g.must(err)
+	task := g.row(id)
 	var said map[string]any
 	g.must(json.Unmarshal(task.Modal.Input, &said))
 	if diff := cmp.Diff(map[string]any{"prompt": "a hat", "mask_url": "https://example.com/mask.png", "speed": "fast"}, said); diff != "" {
@@ -242,8 +240,7 @@ func TestModalCall(t *testing.T) {
 	g.accept(paid)
 	g.askMore(paid)
 	g.post(art+"/modal", named(paid, `,"prompt":"<&>","speed":"turbo","mask_url":`+mask)).taskID(t)
-	task, err = g.store.TaskByID(t.Context(), paid)
-	g.must(err)
+	task = g.row(paid)
 	said = nil
 	g.must(json.Unmarshal(task.Modal.Input, &said))
 	if said["speed"] != "relax" || said["prompt"] != "<&>" {

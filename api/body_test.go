@@ -24,9 +24,7 @@ var whole = &catalog.FieldMask{Whole: true}
 func TestParseObject(t *testing.T) {
 	t.Parallel()
 	got, err := parseObject([]byte(" {\"a\":[1,2.50,-1e3,{\"b\":null}],\"c\":\"😀\\ud83d\\ude00\",\"d\":true,\"e\":{}} \n"), whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string]any{
 		"a": []any{json.Number("1"), json.Number("2.50"), json.Number("-1e3"), map[string]any{"b": nil}},
 		"c": "😀😀", "d": true, "e": map[string]any{},
@@ -160,13 +158,9 @@ func TestParseKeepsTheFieldMask(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := parseObject([]byte(test.body), keep)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want, err := parseObject([]byte(test.kept), whole)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -177,10 +171,7 @@ func TestParseKeepsTheFieldMask(t *testing.T) {
 // TestWorstBodyIsSmall parses bodies that once took fifty times their size: small values in
 // unread fields. It runs alone, since it counts the allocations of the process.
 func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	mask := models.FieldMask("")
 	for name, field := range map[string]string{
 		"an unknown field": `"other":[%s]`, "metadata": `"metadata":{"other":[%s]}`, "a text": `"prompt":[%s]`,

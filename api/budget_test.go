@@ -61,17 +61,11 @@ func TestAnnouncedIsNotHeld(t *testing.T) {
 	}
 	eventually(t, "all have begun", func() bool { return g.held() == 20*(32<<10)+20*(2*int64(len("--"+boundary))+64<<10) })
 	for range 3 {
-		s := dial(t, address)
-		s.send(request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}.text("1.1"))
-		s.answer().taskID(t)
-		if a := g.upload(formOf(filePart(pictureOf(mebibyte)))); a.status != http.StatusOK {
-			t.Errorf("an upload: %d %s", a.status, a.body)
-		}
+		dial(t, address).ask(request{method: "POST", path: videos, key: g.key, body: padded(mebibyte)}).taskID(t)
+		g.upload(formOf(filePart(pictureOf(mebibyte)))).wantStatus(t, http.StatusOK, "an upload")
 	}
 	for _, s := range slow {
-		if a := s.answer(); a.status != http.StatusRequestTimeout {
-			t.Errorf("who is slow: %d %s", a.status, a.body)
-		}
+		s.answer().wantStatus(t, http.StatusRequestTimeout, "who is slow")
 	}
 	eventually(t, "all is given back", func() bool { return g.held() == 0 })
 }
@@ -92,34 +86,24 @@ func TestBodiesOfOneAccount(t *testing.T) {
 	child.key = g.manage(g.key, "POST", "", `{"name":"child","unlimited":true}`).text("key")
 	chunked := request{method: "POST", path: videos, key: g.key}.text("1.1", "Transfer-Encoding: chunked") +
 		strings.Repeat("1000\r\n"+strings.Repeat(" ", 0x1000)+"\r\n", 200) + "0\r\n\r\n"
-	for name, text := range map[string]string{
-		"submit": large.text("1.1"), "quote": quote.text("1.1"), "in chunks": chunked, "another key": child.text("1.1"),
-	} {
+	for _, text := range []string{large.text("1.1"), quote.text("1.1"), chunked, child.text("1.1")} {
 		s := dial(t, address)
 		s.send(text)
 		a := s.answer()
 		a.wantError(t, 429, "rate_limit_error", "bodies in progress")
-		if after := a.header.Get("Retry-After"); after != "1" {
-			t.Errorf("%s: Retry-After %q", name, after)
-		}
+		a.wantWait(t, "1")
 	}
 	for name, r := range map[string]request{
 		"another account": {method: "POST", path: videos, key: other, body: padded(mebibyte)},
 		"the operator":    {method: "PATCH", path: "/admin/v1/accounts/" + g.account.ID, key: adminKey, body: `{"name":"b","other":"` + strings.Repeat("x", mebibyte-100) + `"}`},
 		"small":           {method: "POST", path: videos, key: g.key, body: videoBody},
 	} {
-		s := dial(t, address)
-		s.send(r.text("1.1"))
-		if a := s.answer(); a.status != 200 {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
+		dial(t, address).ask(r).wantStatus(t, 200, name)
 	}
 	held.send(last)
 	held.answer().taskID(t)
 	eventually(t, "the room is back", func() bool { return g.held() == 0 })
-	s := dial(t, address)
-	s.send(large.text("1.1"))
-	s.answer().taskID(t)
+	dial(t, address).ask(large).taskID(t)
 }
 
 // TestBodiesOfTheProcess checks that a request gets 503 while all room is taken.
@@ -127,17 +111,15 @@ func TestBodiesOfTheProcess(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, bounds(func(p *limit.Process) { p.Bodies = limit.New("", 100) }), func(c *api.Config) { c.BodyWait = 50 * time.Millisecond })
 	taken, _ := g.limits.Bodies.TryAcquire("somebody", 100)
-	for name, r := range map[string]request{"submit": {method: "POST", path: videos, key: g.key, body: `{}`}, "the operator": {method: "POST", path: "/admin/v1/accounts", key: adminKey, body: `{}`}} {
+	for _, r := range []request{
+		{method: "POST", path: videos, key: g.key, body: `{}`}, {method: "POST", path: "/admin/v1/accounts", key: adminKey, body: `{}`},
+	} {
 		a := g.send(r)
 		a.wantError(t, 503, "server_error", "temporarily unavailable")
-		if after := a.header.Get("Retry-After"); after != "1" {
-			t.Errorf("%s: Retry-After %q", name, after)
-		}
+		a.wantWait(t, "1")
 	}
 	taken.Release()
-	if a := g.send(request{method: "POST", path: videos, key: g.key, body: `{}`}); a.status != 400 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.send(request{method: "POST", path: videos, key: g.key, body: `{}`}).wantStatus(t, 400)
 }
 
 // TestBodyRoomIsReleased checks that the room of a body is free again, however the body ends.
@@ -167,9 +149,7 @@ func TestBodyRoomIsReleased(t *testing.T) {
 	} {
 		s := dial(t, address)
 		if want := end(s); want > 0 {
-			if a := s.answer(); a.status != want {
-				t.Errorf("%s: %d %s", name, a.status, a.body)
-			}
+			s.answer().wantStatus(t, want, name)
 		}
 		eventually(t, name+" gives back", func() bool { return g.held() == 0 })
 	}

@@ -48,9 +48,7 @@ func (s *hintStore) seen() []string {
 func called(t *testing.T) (*gateway, *hintStore, hint.Keys) {
 	t.Helper()
 	keys, err := hint.NewKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var store *hintStore
 	g := newGateway(t, func(c *api.Config) {
 		store = &hintStore{Store: c.Store}
@@ -121,9 +119,7 @@ func TestWrongCallbacks(t *testing.T) {
 func TestWithoutTokens(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	if a := g.callback("task_1.1.x", "{}"); a.status != http.StatusNoContent {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.callback("task_1.1.x", "{}").wantStatus(t, http.StatusNoContent)
 }
 
 // TestChallenge checks that a challenge is returned: MiniMax tests an address with one.
@@ -187,9 +183,7 @@ func TestBodiesOfCallbacks(t *testing.T) {
 				return
 			}
 			s.send(request{path: "/healthz"}.text("1.1"))
-			if a := s.answer(); a.status != http.StatusOK {
-				t.Errorf("the next call on the connection: %d %s", a.status, a.body)
-			}
+			s.answer().wantStatus(t, http.StatusOK, "the next call on the connection")
 		})
 	}
 }
@@ -218,9 +212,7 @@ func TestCallbackWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	g, store, keys := called(t)
 	store.fail = errors.New("the database is away")
-	if a := g.callback(keys.Token("task_1", 1), ""); a.status != http.StatusNoContent {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.callback(keys.Token("task_1", 1), "").wantStatus(t, http.StatusNoContent)
 	eventually(t, "it is counted", func() bool { return g.server.Callbacks().Dropped == 1 })
 	store.mu.Lock()
 	store.fail = nil

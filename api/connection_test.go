@@ -79,9 +79,7 @@ func (s *socket) gone() {
 // alive expects an answer.
 func (s *socket) alive() {
 	s.t.Helper()
-	if a := s.ask(request{path: "/healthz"}); a.status != http.StatusOK {
-		s.t.Errorf("%d %s", a.status, a.body)
-	}
+	s.ask(request{path: "/healthz"}).wantStatus(s.t, http.StatusOK)
 }
 
 const spareConnections = 64
@@ -133,9 +131,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	for i := range 200 { // a flood
 		from(fmt.Sprintf("198.51.100.%d:1", i))
 		if i%50 == 0 {
-			if a := from("192.0.2.1:1").ask(request{path: "/readyz"}); a.status != http.StatusOK {
-				t.Errorf("during a flood: %d %s", a.status, a.body)
-			}
+			from("192.0.2.1:1").ask(request{path: "/readyz"}).wantStatus(t, http.StatusOK, "during a flood")
 		}
 	}
 	if n := api.Connections(g.server); n > 4 {
@@ -180,9 +176,7 @@ func TestConnectionsBeyondTheCap(t *testing.T) {
 	if n, most := api.Connections(g.server), 2+spareConnections; n > most {
 		t.Errorf("%d connections, want %d at most", n, most)
 	}
-	if a := from("192.0.2.2:3").ask(request{path: "/readyz"}); a.status != 200 {
-		t.Errorf("/readyz: %d %s", a.status, a.body)
-	}
+	from("192.0.2.2:3").ask(request{path: "/readyz"}).wantStatus(t, 200, "/readyz")
 	g.complete(id, mediagate.Result{Key: "results/1", MimeType: "video/mp4", Size: 7})
 	for _, s := range polls {
 		if a := s.answer(); a.at("data", "status") != "completed" {
@@ -226,9 +220,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 			if third.status == http.StatusServiceUnavailable != test.bound {
 				t.Errorf("the third: %d %s", third.status, third.body)
 			}
-			if a := from(test.addresses[2]).ask(request{path: "/healthz"}); a.status != http.StatusOK {
-				t.Errorf("health: %d %s", a.status, a.body)
-			}
+			from(test.addresses[2]).ask(request{path: "/healthz"}).wantStatus(t, http.StatusOK, "health")
 			from("203.0.113.9:1").alive()
 			g.complete(id, mediagate.Result{Key: "results/1", MimeType: "video/mp4", Size: 7})
 			for _, s := range polls {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -112,7 +110,7 @@ func TestStoreTimeout(t *testing.T) {
 		"half-closed, wait":          {store: slowStore{later: time.Second}, path: poll + "?wait=60", closes: 3 * time.Second, status: 200, takes: 61 * time.Second},
 		"half-closed, wait and hang": {store: slowStore{later: forever}, path: poll + "?wait=5", closes: 8 * time.Second, status: 503, takes: 15 * time.Second},
 	}
-	models := mustCatalog(t)
+	models := api.BuiltIn(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,9 +122,7 @@ func TestStoreTimeout(t *testing.T) {
 					Store: &test.store, Catalog: models, Routes: &vendors{}, Uploads: &bucket{}, Files: &bucket{}, FileURL: fileURL, Starter: &starter{}, Runs: &starter{}, Signer: noSigner{}, Remover: &bucket{}, Speaker: &speaker{},
 					Logger: slog.New(slog.NewJSONHandler(log, nil)),
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer server.Close()
 				checkAnswers(t, server)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -202,74 +198,13 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gate is between a store and its database. While locked it passes nothing on, like a stopped
-// server.
-type gate struct{ sync.RWMutex }
-
-// newGate returns a gate and an address that leads through it to the database.
-func newGate(t *testing.T, database string) (g *gate, address string) {
-	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind := u.Host
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = listener.Addr().String()
-	g = &gate{}
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		_ = listener.Close()
-		running.Wait()
-	})
-	running.Go(func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			far, err := (&net.Dialer{}).DialContext(context.WithoutCancel(t.Context()), "tcp", behind)
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			running.Go(func() { g.pass(far, near) })
-			running.Go(func() { g.pass(near, far) })
-		}
-	})
-	return g, u.String()
-}
-
-func (g *gate) pass(to, from net.Conn) {
-	defer func() { _, _ = to.Close(), from.Close() }()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		g.RLock()
-		_, err = to.Write(buf[:n])
-		g.RUnlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
 // TestHangingDatabase calls routes of each kind while the database receives everything and never
 // answers.
 func TestHangingDatabase(t *testing.T) {
 	t.Parallel()
-	var gate *gate
+	way := &wire{}
 	g := newGateway(t, func(c *api.Config) {
-		inner, _ := c.Store.(*databaseStore)
-		var address string
-		gate, address = newGate(t, inner.address)
-		c.Store, c.StoreTimeout = openStore(t, address, c.Now), 500*time.Millisecond
+		c.Store, c.StoreTimeout = way.through(t, c), 500*time.Millisecond
 		c.Checks.Database = func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			defer cancel()
@@ -295,7 +230,7 @@ func TestHangingDatabase(t *testing.T) {
 		"grant":         {method: "POST", path: "/admin/v1/accounts/" + g.account.ID + "/grants", key: adminKey, body: `{"amount":"1","reference":"a"}`},
 		"deletion":      {method: "DELETE", path: "/admin/v1/keys/" + spare.ID, key: adminKey},
 	}
-	gate.Lock()
+	way.hold.Lock()
 	answers := map[string]answer{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -329,7 +264,7 @@ func TestHangingDatabase(t *testing.T) {
 			}
 		})
 	}
-	gate.Unlock()
+	way.hold.Unlock()
 	a := g.get("/v1/tasks/" + id)
 	for range 20 { // the machine may be busy, and the time is short
 		if a.status == 200 {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api/openapitest"
-	"github.com/mediagate/mediagate/catalog"
 )
 
 // TestRoutesAreDescribed checks that each public route is in one document, each admin route in
@@ -32,9 +31,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 		}
 	}
 	admin, err := AdminDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compare := func(file string, routed map[string]bool, document []byte) {
 		t.Helper()
 		contract, err := openapitest.Parse(document)
@@ -51,14 +48,9 @@ func TestRoutesAreDescribed(t *testing.T) {
 
 func described(t *testing.T) []byte {
 	t.Helper()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	text, err := describe(models, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -103,9 +95,7 @@ func TestListsAreDescribed(t *testing.T) {
 		}
 	}
 	var doc, admin document
-	if err := errors.Join(yaml.Unmarshal(openAPIFile, &doc), yaml.Unmarshal(adminOpenAPIFile, &admin)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(yaml.Unmarshal(openAPIFile, &doc), yaml.Unmarshal(adminOpenAPIFile, &admin)))
 	list := func(schema, property string, want []string) {
 		t.Helper()
 		if diff := cmp.Diff(want, doc.Components.Schemas[schema].Properties[property].Enum); diff != "" {

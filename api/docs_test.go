@@ -82,9 +82,7 @@ func TestLLMs(t *testing.T) {
 		t.Fatalf("%d %v\n%s", a.status, a.header, a.body)
 	}
 	for _, link := range regexp.MustCompile(`\]\(([^)]*)\)`).FindAllStringSubmatch(a.body, -1) {
-		if to := g.send(request{path: link[1]}); to.status != http.StatusOK {
-			t.Errorf("%s: %d", link[1], to.status)
-		}
+		g.send(request{path: link[1]}).wantStatus(t, http.StatusOK, link[1])
 	}
 	with := newGateway(t, func(c *api.Config) { c.PublicURL = "https://api.example.com/" })
 	if a := with.send(request{path: "/llms.txt"}); !strings.Contains(a.body, "(https://api.example.com/docs/api.md)") {

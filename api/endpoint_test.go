@@ -74,9 +74,7 @@ func TestEndpoints(t *testing.T) {
 	if a = g.patch(path, `{"enabled":true,"url":null,"events":null}`); a.at("enabled") != true || a.at("disabled_reason") != nil || a.at("url") != "https://hooks.example.com/c" {
 		t.Errorf("enabled: %d %s", a.status, a.body)
 	}
-	if a := g.remove(path); a.status != http.StatusNoContent {
-		t.Errorf("deleted: %d %s", a.status, a.body)
-	}
+	g.remove(path).wantStatus(t, http.StatusNoContent, "deleted")
 	g.get(path).wantError(t, 404, "not_found_error", "endpoint not found")
 	g.remove(path).wantError(t, 404, "not_found_error", "endpoint not found")
 	audit := g.operate(http.MethodGet, "/audit", "").body
@@ -204,9 +202,7 @@ func TestEndpointDeliveries(t *testing.T) {
 		t.Errorf("the second page: %s", a.body)
 	}
 	g.post(path+"/deliveries/evt_01JZZZZZZZZZZZZZZZZZZZZZZZ/redeliver", "").wantError(t, 404, "not_found_error", "delivery not found")
-	if a := g.patch(path, `{"enabled":false}`); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	g.patch(path, `{"enabled":false}`).wantStatus(t, 200)
 	g.post(path+"/test", "").wantError(t, 409, "invalid_request_error", "disabled")
 	g.post(again, "").wantError(t, 409, "invalid_request_error", "disabled")
 	if a := g.get(path + "/deliveries?state=failed"); !strings.Contains(a.body, fmt.Sprint(test.at("id"))) {

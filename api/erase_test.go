@@ -24,21 +24,6 @@ func (g *gateway) erased(id string) {
 	}
 }
 
-func TestErasureOfTasksInUse(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t)
-	open := g.submit(videos, videoBody)
-	g.erase(open).wantError(t, 409, "invalid_request_error", "the task has not ended: pending")
-	song := g.song(songBody)
-	follow := g.submit(music+"/remaster", `{"task_id":"`+song+`","audio_index":1}`)
-	g.erase(song).wantError(t, 409, "invalid_request_error", "the task is the source of "+follow)
-	g.cancel(follow)
-	_, sibling := g.newKey(mediagate.Key{Quota: 1})
-	if a := g.send(request{method: http.MethodDelete, path: "/v1/tasks/" + song, key: sibling}); a.status != 204 {
-		t.Errorf("by another key of the account: %d %s", a.status, a.body)
-	}
-}
-
 // TestErasureOfFiles checks that the files are removed before the answer. If the bucket is away,
 // the workers remove them later and the client need not repeat the call.
 func TestErasureOfFiles(t *testing.T) {
@@ -81,34 +66,5 @@ func TestErasureOfFiles(t *testing.T) {
 	g.must(err)
 	if len(due) != 2 || due[1].TaskID != other {
 		t.Errorf("to be swept: %+v", due)
-	}
-}
-
-// TestErasedInputsAreNotShown checks that an account with erase_inputs reads no prompt of an
-// ended task. The tests of the views check the messages of failures.
-func TestErasedInputsAreNotShown(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t)
-	_, err := g.store.UpdateAccount(t.Context(), g.account.ID, func(a *mediagate.Account) error {
-		a.EraseInputs = true
-		return nil
-	})
-	g.must(err)
-	id := g.submit(art, artBody)
-	if a := g.get("/v1/artgen/" + id); a.at("prompt") != "a cat" {
-		t.Errorf("before the end: %s", a.body)
-	}
-	if a := g.get("/v1/tasks/" + id + "?request=true"); a.at("data", "request", "prompt") != "a cat" {
-		t.Errorf("the request before the end: %s", a.body)
-	}
-	g.finishArt(id, mediagate.Made{Buttons: artButtons, Prompt: "a cat --v 7"})
-	if a := g.get("/v1/artgen/" + id); a.at("prompt") != "" || a.at("status") != "SUCCESS" || len(a.at("buttons").([]any)) != len(artButtons) {
-		t.Errorf("after it: %s", a.body)
-	}
-	if a := g.get("/v1/tasks/" + id + "?request=true"); a.status != 200 || a.at("data", "request") != nil {
-		t.Errorf("the request after it: %s", a.body)
-	}
-	if a := g.post(art+"/upscale", `{"task_id":"`+id+`","index":1}`); a.status != 200 {
-		t.Errorf("it can be worked on: %s", a.body)
 	}
 }

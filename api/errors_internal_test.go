@@ -14,9 +14,7 @@ import (
 func TestRetryTableIsComplete(t *testing.T) {
 	t.Parallel()
 	page, err := docs.Pages.ReadFile("api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, table, _ := strings.Cut(string(page), "\n### What to repeat\n")
 	table, _, _ = strings.Cut(table, "\n### ")
 	for _, r := range renderings {

@@ -21,12 +21,8 @@ func rendered(t *testing.T, shape envelope, err error) (status int, header http.
 	w := httptest.NewRecorder()
 	ec := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), w)
 	c := &call{Context: ec, envelope: shape, requestID: "req_1"}
-	if err := renderError(c, err); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
-		t.Fatal(err)
-	}
+	must(t, renderError(c, err))
+	must(t, json.Unmarshal(w.Body.Bytes(), &body))
 	return w.Code, w.Header(), body
 }
 

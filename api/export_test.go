@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"net/http"
+	"sync"
+	"testing"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -11,6 +13,25 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 )
+
+// builtIn is the catalog of most tests. It never changes.
+var builtIn = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load("") })
+
+// must ends the test with an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BuiltIn returns the catalog without a folder of its operator's.
+func BuiltIn(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	c, err := builtIn()
+	must(t, err)
+	return c
+}
 
 // Row is a row of the table of routes.
 type Row struct {

@@ -91,9 +91,7 @@ func TestFileExpires(t *testing.T) {
 	}
 	g.clock.advance(1)
 	for _, method := range []string{"GET", "HEAD"} {
-		if a := g.send(request{method: method, path: path}); a.status != 404 {
-			t.Errorf("after 72 hours %s answers %d", method, a.status)
-		}
+		g.send(request{method: method, path: path}).wantStatus(t, 404, "after 72 hours", method)
 	}
 	if len(g.bucket.keys()) != 1 {
 		t.Error("the object is gone, so that this shows nothing")
@@ -149,9 +147,7 @@ func TestResultFileStreamed(t *testing.T) {
 	key, sum := "results/"+id+"/1/0", strings.Repeat("ab", 32)
 	g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: key, MimeType: "video/mp4", Size: int64(len(film)), SHA256: sum})
 	for _, path := range []string{"/v1/tasks/" + id + "/files/1", "/v1/videos/" + id + "/content"} {
-		if a := g.get(path + "?stream=true"); a.status != http.StatusNotFound {
-			t.Errorf("%s of a file that is gone: %d %s", path, a.status, a.body)
-		}
+		g.get(path+"?stream=true").wantStatus(t, http.StatusNotFound, "of a file that is gone", path)
 	}
 	g.bucket.put(key, film)
 	for _, path := range []string{"/v1/tasks/" + id + "/files/1", "/v1/videos/" + id + "/content"} {
@@ -177,9 +173,8 @@ func TestResultFileStreamed(t *testing.T) {
 			}
 		}
 	}
-	if a := g.get("/v1/videos/" + id + "/content?stream=true&variant=thumbnail"); a.status != http.StatusNotFound {
-		t.Errorf("what is no film: %d %s", a.status, a.body)
-	}
+	g.get("/v1/videos/"+id+"/content?stream=true&variant=thumbnail").
+		wantStatus(t, http.StatusNotFound, "what is no film")
 	a := g.get("/v1/tasks/" + id + "/files/1?stream=true&download=boat.mp4")
 	if a.body != film || a.header.Get("Content-Disposition") != "attachment; filename=boat.mp4" {
 		t.Errorf("under a name: %q %v", a.body, a.header)

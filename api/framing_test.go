@@ -129,9 +129,7 @@ func TestEncodedBody(t *testing.T) {
 			if a := g.send(request{method: "POST", path: "/v1/uploads/images", key: g.key, body: "--a--", header: header}); a.status != 415 || a.at("error", "type") != "invalid_request" {
 				t.Errorf("an upload: %d %s", a.status, a.body)
 			}
-			if a := g.send(request{path: "/v1/tasks", key: g.key, header: header}); a.status != 200 {
-				t.Errorf("a read: %d %s", a.status, a.body)
-			}
+			g.send(request{path: "/v1/tasks", key: g.key, header: header}).wantStatus(t, 200, "a read")
 		})
 	}
 }

@@ -284,7 +284,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 		clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
 	}
 	g.store = newStore(t, g.clock.now)
-	models := mustCatalog(t)
+	models := api.BuiltIn(t)
 	signer, err := blob.Open(t.Context(), blob.Config{
 		Endpoint: "https://s3.example.com", Region: "eu-1", Bucket: "media", AccessKeyID: "id", SecretAccessKey: "secret",
 		PathStyle: true, Now: g.clock.now,
@@ -348,22 +348,24 @@ func smallBodies(t *testing.T) func(*api.Config) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, id := range []string{"delta-02", "delta-2.3"} {
-		if err := os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\nenabled: false\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\nenabled: false\n"), 0o600))
 	}
 	models, err := catalog.Load(dir)
+	must(t, err)
+	return func(c *api.Config) { c.Catalog = models }
+}
+
+// must ends the test with an error.
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(c *api.Config) { c.Catalog = models }
 }
 
 func (g *gateway) must(err error) {
 	g.t.Helper()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 }
 
 func (g *gateway) grant(amount string) {
@@ -511,6 +513,14 @@ func (a answer) at(path ...any) any {
 	return v
 }
 
+// row returns the stored task.
+func (g *gateway) row(id string) mediagate.Task {
+	g.t.Helper()
+	row, err := g.store.TaskByID(g.t.Context(), id)
+	g.must(err)
+	return row
+}
+
 // change applies an event to the task.
 func (g *gateway) change(id string, events ...task.Event) task.State {
 	g.t.Helper()
@@ -600,6 +610,14 @@ func (a answer) wantError(t *testing.T, status int, kind, message string) {
 	}
 	if got := a.header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("Content-Type = %q", got)
+	}
+}
+
+// wantStatus checks the status. What names the answer if its line in the test does not.
+func (a answer) wantStatus(t *testing.T, status int, what ...string) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("%q: status %d, want %d: %s", what, a.status, status, a.body)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/catalog"
 )
 
 // TestCoverModelsIsExact checks that a list of patterns covers another exactly if the other
@@ -36,10 +35,7 @@ func TestCoverModelsIsExact(t *testing.T) {
 
 func TestCoverModels(t *testing.T) {
 	t.Parallel()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	for name, test := range map[string]struct {
 		has, group, given []string
 		want              bool
@@ -97,10 +93,7 @@ func TestCoverAddresses(t *testing.T) {
 // TestLacks checks that each right of a key beyond another key's is named.
 func TestLacks(t *testing.T) {
 	t.Parallel()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	key := func(changes ...func(k *mediagate.Key)) mediagate.Key {
 		k := mediagate.Key{

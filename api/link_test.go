@@ -36,12 +36,4 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s may be kept: %v, want %s", path, a.header, caching)
 		}
 	}
-	art := g.submit("/v1/artgen/generations", `{"prompt":"a red boat"}`)
-	g.finishArt(art, mediagate.Made{})
-	song := g.submit("/v1/music/generations", `{"model":"music-a","prompt":"a song"}`)
-	for _, path := range []string{"/v1/artgen/" + art, "/v1/music/tasks/" + song} {
-		if a := g.get(path); a.status != http.StatusOK || a.header.Get("Cache-Control") != own || a.header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s may be kept: %d %s %v", path, a.status, a.body, a.header)
-		}
-	}
 }

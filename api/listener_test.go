@@ -17,9 +17,7 @@ import (
 func TestAdminListener(t *testing.T) {
 	t.Parallel()
 	own, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := newGateway(t, func(c *api.Config) { c.AdminListener = own })
 	public, adminAt := g.serve(), own.Addr().String()
 	for name, test := range map[string]struct {
@@ -46,13 +44,9 @@ func TestAdminListener(t *testing.T) {
 			for at, want := range map[string]int{public: test.public, adminAt: test.admin} {
 				s := dial(t, at)
 				_, err := fmt.Fprintf(s, "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", test.method, test.target, test.key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				resp, err := http.ReadResponse(s.answers, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				body, err := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
 				if err != nil || resp.StatusCode != want {

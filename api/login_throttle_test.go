@@ -57,30 +57,35 @@ func (g *gateway) guess(client string, n int) {
 	for range n {
 		guesses.Go(func() {
 			made, _ := api.NewKey()
-			if a := g.try(client, "/v1/tasks", made); a.status != http.StatusUnauthorized {
-				g.t.Errorf("%d %s", a.status, a.body)
-			}
+			g.try(client, "/v1/tasks", made).wantStatus(g.t, http.StatusUnauthorized)
 		})
 	}
 	guesses.Wait()
 }
 
-// TestUnknownKeysAreCached checks that an unknown key is looked up once within the time that a
-// known key is cached.
-func TestUnknownKeysAreCached(t *testing.T) {
+// TestKeysAreCached checks that a key, known or not, is looked up once a second, and a key with wrong
+// check digits not at all.
+func TestKeysAreCached(t *testing.T) {
 	t.Parallel()
 	g, store := newLooked(t)
 	made, _ := api.NewKey()
-	for range 20 {
-		g.try("192.0.2.1", "/v1/tasks", made).wantError(t, 401, "authentication_error", "invalid API key")
+	for key, status := range map[string]int{g.key: 200, made: 401} {
+		store.asked.Store(0)
+		for range 20 {
+			g.try("192.0.2.1", "/v1/tasks", key).wantStatus(t, status)
+		}
+		if n := store.asked.Load(); n != 1 {
+			t.Errorf("%d look-ups at one moment, answered %d", n, status)
+		}
+		g.clock.advance(time.Second)
+		g.try("192.0.2.1", "/v1/tasks", key)
+		if n := store.asked.Load(); n != 2 {
+			t.Errorf("%d look-ups after a second, answered %d", n, status)
+		}
 	}
-	if n := store.asked.Load(); n != 1 {
-		t.Errorf("asked for %d times", n)
-	}
-	g.clock.advance(time.Second)
-	g.try("192.0.2.1", "/v1/tasks", made)
+	g.try("192.0.2.1", "/v1/tasks", "mgk_"+strings.Repeat("0", 38))
 	if n := store.asked.Load(); n != 2 {
-		t.Errorf("asked for %d times after a second", n)
+		t.Error("a key with wrong check digits was looked up")
 	}
 }
 
@@ -94,17 +99,11 @@ func TestExtendedKeyWorksAtOnce(t *testing.T) {
 		return fmt.Sprintf(`{"expires_at":%q}`, until.UTC().Format(time.RFC3339))
 	}
 	g.clock.advance(time.Hour - time.Millisecond)
-	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
-		t.Fatalf("just before its end: %d %s", a.status, a.body)
-	}
+	g.send(request{path: "/v1/tasks", key: key}).wantStatus(t, 200, "just before its end")
 	g.clock.advance(time.Millisecond) // the remembered key has expired, too
 	g.send(request{path: "/v1/tasks", key: key}).wantError(t, 401, "authentication_error", "invalid API key")
-	if a := g.operate(http.MethodPatch, "/keys/"+row.ID, revive(g.clock.now().Add(time.Hour))); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
-	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
-		t.Errorf("here: %d %s", a.status, a.body)
-	}
+	g.operate(http.MethodPatch, "/keys/"+row.ID, revive(g.clock.now().Add(time.Hour))).wantStatus(t, 200)
+	g.send(request{path: "/v1/tasks", key: key}).wantStatus(t, 200, "here")
 	g.clock.advance(2 * time.Hour)
 	g.send(request{path: "/v1/tasks", key: key}).wantError(t, 401, "authentication_error", "invalid API key")
 	_, err := g.store.UpdateKey(t.Context(), row.ID, func(k *mediagate.Key) error {
@@ -113,9 +112,7 @@ func TestExtendedKeyWorksAtOnce(t *testing.T) {
 	})
 	g.must(err)
 	g.clock.advance(time.Second)
-	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
-		t.Errorf("elsewhere: %d %s", a.status, a.body)
-	}
+	g.send(request{path: "/v1/tasks", key: key}).wantStatus(t, 200, "elsewhere")
 }
 
 // TestTriesOfAnAddress checks that an address that tries keys has at most two lookups under way
@@ -125,9 +122,7 @@ func TestTriesOfAnAddress(t *testing.T) {
 	g, store := newLooked(t)
 	_, office := g.newKey(mediagate.Key{Unlimited: true})
 	const here, there = "2001:db8::1", "2001:db8:0:1::1"
-	if a := g.try(here, "/v1/tasks", g.key); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	g.try(here, "/v1/tasks", g.key).wantStatus(t, 200)
 	g.guess(here, api.MaxFailuresOfNetwork)
 	suspects := func() int64 { return g.limits.UnknownKeys.Figures().Held }
 	store.most.Store(0)
@@ -153,18 +148,14 @@ func TestTriesOfAnAddress(t *testing.T) {
 			test.key, _ = api.NewKey()
 			status = 401
 		}
-		if a := g.try(test.client, "/v1/tasks", test.key); a.status != status {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
+		g.try(test.client, "/v1/tasks", test.key).wantStatus(t, status, name)
 		if n := store.asked.Load(); n != test.asked {
 			t.Errorf("%s: %d questions", name, n)
 		}
 	}
 	made, _ := api.NewKey()
 	g.waitsItsTurn(here, made, 401, func() {
-		if a := g.try(there, "/v1/tasks", office); a.status != 200 {
-			t.Errorf("from an address without failures: %d %s", a.status, a.body)
-		}
+		g.try(there, "/v1/tasks", office).wantStatus(t, 200, "from an address without failures")
 	})
 	g.clock.advance(time.Minute)
 	g.try(here, "/v1/tasks", made).wantError(t, 401, "authentication_error", "invalid API key") // under suspicion no more
@@ -179,9 +170,7 @@ func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func())
 	defer taken.Release()
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		if a := g.try(client, "/v1/tasks", key); a.status != status {
-			g.t.Errorf("%d %s", a.status, a.body)
-		}
+		g.try(client, "/v1/tasks", key).wantStatus(g.t, status)
 	})
 	eventually(g.t, "it waits", func() bool { return g.limits.UnknownKeys.Figures().Waiting > 0 })
 	meanwhile()
@@ -200,9 +189,7 @@ func TestTriesOfAll(t *testing.T) {
 	if n := api.Suspects(g.server); n > api.MaxFailures {
 		t.Errorf("%d addresses are remembered", n)
 	}
-	if a := g.try("203.0.113.1", "/v1/tasks", g.key); a.status != 200 {
-		t.Errorf("a key: %d %s", a.status, a.body)
-	}
+	g.try("203.0.113.1", "/v1/tasks", g.key).wantStatus(t, 200, "a key")
 	_, other := g.newKey(mediagate.Key{Unlimited: true})
 	g.waitsItsTurn("203.0.113.1", other, 200, func() {})
 }

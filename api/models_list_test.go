@@ -21,7 +21,7 @@ import (
 func allModels(t *testing.T) []string {
 	t.Helper()
 	var ids []string
-	for _, m := range mustCatalog(t).Models() {
+	for _, m := range api.BuiltIn(t).Models() {
 		ids = append(ids, m.ID)
 	}
 	return ids
@@ -30,7 +30,7 @@ func allModels(t *testing.T) []string {
 // contracted lists the built-in models that have a contract.
 func contracted(t *testing.T) []*catalog.Model {
 	t.Helper()
-	return slices.DeleteFunc(mustCatalog(t).Models(), func(m *catalog.Model) bool {
+	return slices.DeleteFunc(api.BuiltIn(t).Models(), func(m *catalog.Model) bool {
 		facts, _ := m.Type.Facts()
 		return facts.Operation == ""
 	})
@@ -119,7 +119,7 @@ func TestModelListCategory(t *testing.T) {
 	g := newGateway(t)
 	for _, category := range []string{"video", "image", "audio", "chat", "unknown"} {
 		want := []string{}
-		for _, m := range mustCatalog(t).Models() {
+		for _, m := range api.BuiltIn(t).Models() {
 			if m.Category == category {
 				want = append(want, m.ID)
 			}
@@ -218,9 +218,7 @@ func TestModelListKeys(t *testing.T) {
 			{path: path, header: http.Header{"X-Api-Key": {g.key}, "X-Goog-Api-Key": {g.key}}},
 			{path: strings.Replace(path+"&key="+g.key, "&", map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")], 1)},
 		} {
-			if a := g.send(r); a.status != 401 {
-				t.Errorf("%s: %d %s", r.path, a.status, a.body)
-			}
+			g.send(r).wantStatus(t, 401, r.path)
 		}
 	}
 }
@@ -242,9 +240,7 @@ func TestSeveralCredentials(t *testing.T) {
 		"two schemes":                   {"Authorization": {"Basic YTpi", "Bearer " + g.key}},
 	} {
 		for _, path := range []string{"/v1/models", "/v1beta/models"} {
-			if a := g.send(request{path: path, header: header}); a.status != 400 {
-				t.Errorf("%s: %s: %d %s", path, name, a.status, a.body)
-			}
+			g.send(request{path: path, header: header}).wantStatus(t, 400, path, name)
 		}
 		if len(header["Authorization"]) < 2 {
 			continue
@@ -261,16 +257,10 @@ func TestSeveralCredentials(t *testing.T) {
 		}
 		g.send(request{method: "POST", path: "/v1/music/generations", body: `{}`, header: header}).
 			wantErrorB(t, 400, "invalid_request", "invalid_request", "Authorization", "Authorization must be sent once")
-		if a := g.send(request{path: "/healthz", header: header}); a.status != 200 {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
+		g.send(request{path: "/healthz", header: header}).wantStatus(t, 200, name)
 	}
-	if a := g.send(request{path: "/v1/models?key=" + another, key: g.key}); a.status != 400 {
-		t.Errorf("a bearer and a query: %d %s", a.status, a.body)
-	}
-	if a := g.send(request{path: "/v1/models?key=" + g.key + "&key=" + another}); a.status != 400 {
-		t.Errorf("two of a query: %d %s", a.status, a.body)
-	}
+	g.send(request{path: "/v1/models?key=" + another, key: g.key}).wantStatus(t, 400, "a bearer and a query")
+	g.send(request{path: "/v1/models?key=" + g.key + "&key=" + another}).wantStatus(t, 400, "two of a query")
 }
 
 // TestAnthropicPages walks through the list in both directions.
@@ -461,9 +451,7 @@ func TestNoContract(t *testing.T) {
 		g.get(path).wantError(t, 400, "invalid_request_error", "model is required")
 	}
 	g.get("/v1/models/alpha-v3/schema?endpoint=/v1/images/generations").wantError(t, 400, "invalid_request_error", "endpoint")
-	if a := g.get("/v1/models/alpha-v3/schema?endpoint=/v1/videos/generations"); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.get("/v1/models/alpha-v3/schema?endpoint=/v1/videos/generations").wantStatus(t, 200)
 }
 
 // TestPricingIsTheQuotes checks that the prices of the contract are those that are quoted, for

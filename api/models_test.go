@@ -1,15 +1,12 @@
 package api_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
@@ -19,13 +16,9 @@ import (
 func overlay(t *testing.T, text string) *catalog.Catalog {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600))
 	c, err := catalog.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -51,7 +44,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("the task: %s", a.body)
 	}
 
-	g.must(g.server.Replace(mustCatalog(t), g.vendors))
+	g.must(g.server.Replace(api.BuiltIn(t), g.vendors))
 	if a := g.get("/v1/models/theta-image-turbo/schema"); a.body != contract.body {
 		t.Errorf("the contract after a way there and back: %s", a.body)
 	}
@@ -90,11 +83,9 @@ func TestReplaceChangesBounds(t *testing.T) {
 	g := newGateway(t, smallBodies(t))
 	large := `{"model":"alpha-v3","prompt":"a cat","other":"` + strings.Repeat("x", 2<<20) + `"}`
 	g.post(videos, large).wantError(t, http.StatusRequestEntityTooLarge, "invalid_request_error", "1048576")
-	g.must(g.server.Replace(mustCatalog(t), g.vendors))
+	g.must(g.server.Replace(api.BuiltIn(t), g.vendors))
 	a := g.post(videos, `{"model":"delta-02","prompt":"a cat","other":"`+strings.Repeat("x", 2<<20)+`"}`)
-	if a.status != http.StatusOK {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	a.wantStatus(t, http.StatusOK)
 }
 
 // TestReplaceWhileServing checks that a call uses one catalog throughout, even if it is replaced
@@ -102,7 +93,7 @@ func TestReplaceChangesBounds(t *testing.T) {
 func TestReplaceWhileServing(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	whole, less := mustCatalog(t), overlay(t, withoutTheta)
+	whole, less := api.BuiltIn(t), overlay(t, withoutTheta)
 	listed := len(allModels(t))
 	stop := make(chan struct{})
 	var replacing, calling sync.WaitGroup
@@ -134,20 +125,4 @@ func TestReplaceWhileServing(t *testing.T) {
 	calling.Wait()
 	close(stop)
 	replacing.Wait()
-}
-
-// TestBrokenCatalogIsVisible checks that readiness reports files that are not in use.
-func TestBrokenCatalogIsVisible(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("a.yaml: price: is missing")
-	g := newGateway(t, func(c *api.Config) { c.Checks.Catalog = func(context.Context) error { return broken } })
-	a := g.send(request{path: "/readyz"})
-	if a.status != 200 || a.data["status"] != "degraded" || a.at("degraded", 0) != "catalog" || strings.Contains(a.body, "a.yaml") {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	broken = nil
-	g.clock.advance(time.Second) // so long an answer is kept
-	if a := g.send(request{path: "/readyz"}); a.data["status"] != "ready" {
-		t.Errorf("%d %s", a.status, a.body)
-	}
 }

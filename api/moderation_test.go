@@ -160,19 +160,16 @@ func (g *gateway) balance() string {
 func TestModerationComesBeforeMoney(t *testing.T) {
 	t.Parallel()
 	g, c := censored(t)
-	if a := g.post(videos, `{"model":"alpha-v3","prompt":"`+secretWord+`","duration":99}`); a.status != http.StatusBadRequest {
-		t.Errorf("validation comes first: %d", a.status)
-	}
-	if a := g.post("/v1/quote", `{"endpoint":"`+videos+`","model":"alpha-v3","prompt":"`+secretWord+`"}`); a.status != http.StatusOK {
-		t.Errorf("a quote is not judged: %d %s", a.status, a.body)
-	}
+	g.post(videos, `{"model":"alpha-v3","prompt":"`+secretWord+`","duration":99}`).
+		wantStatus(t, http.StatusBadRequest, "validation comes first")
+	g.post("/v1/quote", `{"endpoint":"`+videos+`","model":"alpha-v3","prompt":"`+secretWord+`"}`).
+		wantStatus(t, http.StatusOK, "a quote")
 	if n := c.count(); n != 0 {
 		t.Errorf("judged %d times", n)
 	}
 	_, poor := g.newKey(mediagate.Key{})
-	if a := g.send(request{method: http.MethodPost, path: videos, key: poor, body: strings.Replace(videoBody, "a cat", secretWord, 1)}); a.status != 422 {
-		t.Errorf("money comes later: %d", a.status)
-	}
+	g.send(request{method: http.MethodPost, path: videos, key: poor, body: strings.Replace(videoBody, "a cat", secretWord, 1)}).
+		wantStatus(t, 422, "money comes later")
 	again := request{method: http.MethodPost, path: videos, key: g.key, body: videoBody, header: http.Header{"Idempotency-Key": {"k"}}}
 	first := g.send(again).taskID(t)
 	judged := c.count()

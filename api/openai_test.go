@@ -46,8 +46,7 @@ func TestOpenAIVideo(t *testing.T) {
 	if len(started) != 1 || started[0].ID != id {
 		t.Fatalf("started: %v", started)
 	}
-	task, err := g.store.TaskByID(t.Context(), id)
-	g.must(err)
+	task := g.row(id)
 	for _, said := range []string{`"duration":7`, `"mode":"pro"`, `"aspect_ratio":"9:16"`, `"negative_prompt":"text"`} {
 		if !strings.Contains(strings.ReplaceAll(string(task.Params), " ", ""), said) {
 			t.Errorf("the parameters lack %s: %s", said, task.Params)
@@ -56,9 +55,7 @@ func TestOpenAIVideo(t *testing.T) {
 	if a := g.get("/v1/tasks/" + id); a.at("data", "reference") != "mine" || a.at("data", "status") != "pending" {
 		t.Errorf("our own view: %s", a.body)
 	}
-	if a := g.get(openAIVideos + "/" + id + "/content"); a.status != http.StatusNotFound {
-		t.Errorf("before the end: %d %s", a.status, a.body)
-	}
+	g.get(openAIVideos+"/"+id+"/content").wantStatus(t, http.StatusNotFound, "before the end")
 	if a := g.send(request{method: http.MethodDelete, path: openAIVideos + "/" + id, key: g.key}); a.status != http.StatusConflict || a.at("error", "type") != "invalid_request_error" {
 		t.Errorf("erased before the end: %d %s", a.status, a.body)
 	}
@@ -80,9 +77,7 @@ func TestOpenAIVideo(t *testing.T) {
 	if a.status != http.StatusOK || a.body != `{"id":"`+id+`","object":"video.deleted","deleted":true}`+"\n" {
 		t.Errorf("erased: %d %s", a.status, a.body)
 	}
-	if a := g.get(openAIVideos + "/" + id); a.status != http.StatusNotFound {
-		t.Errorf("after that: %d %s", a.status, a.body)
-	}
+	g.get(openAIVideos+"/"+id).wantStatus(t, http.StatusNotFound, "after that")
 }
 
 // TestOpenAIVideoEnds checks that a failure has OpenAI's form.
@@ -184,22 +179,16 @@ func pictureForm(t *testing.T, of string, pictures [][]byte, fields ...string) (
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
 	for i := 0; i < len(fields); i += 2 {
-		if err := w.WriteField(fields[i], fields[i+1]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.WriteField(fields[i], fields[i+1]))
 	}
 	for _, picture := range pictures {
 		part, err := w.CreateFormFile(of, "cat.png")
 		if err == nil {
 			_, err = part.Write(picture)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return buf.String(), http.Header{"Content-Type": {w.FormDataContentType()}}
 }
 
@@ -207,9 +196,7 @@ func pictureForm(t *testing.T, of string, pictures [][]byte, fields ...string) (
 func pngOf(t *testing.T, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&b, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})))
 	return b.Bytes()
 }
 
@@ -240,9 +227,8 @@ func TestOpenAIVideoForm(t *testing.T) {
 	if twice.at("id") != id || twice.header.Get("Idempotency-Replayed") != "true" || stored() != 1 {
 		t.Errorf("the same under another boundary: %d %s", twice.status, twice.body)
 	}
-	if other := send(pngOf(t, 200, 200), again, "model", "epsilon3.1-fast-official", "prompt", "a red boat", "seconds", "4", "size", "1280x720"); other.status != http.StatusConflict {
-		t.Errorf("another picture under the same key: %d %s", other.status, other.body)
-	}
+	send(pngOf(t, 200, 200), again, "model", "epsilon3.1-fast-official", "prompt", "a red boat", "seconds", "4", "size", "1280x720").
+		wantStatus(t, http.StatusConflict, "another picture under the same key")
 	inline := "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)
 	for name, a := range map[string]answer{
 		"in a form":  send(nil, nil, "model", "epsilon3.1-fast-official", "prompt", "a", "input_reference[image_url]", inline),
@@ -250,9 +236,7 @@ func TestOpenAIVideoForm(t *testing.T) {
 		"in a list":  g.post(openAIVideos, `{"model":"alpha-v3","prompt":"a","input_reference":{"image_url":"`+inline+`"}}`),
 		"by address": send(nil, nil, "model", "epsilon3.1-fast-official", "prompt", "a", "input_reference[image_url]", "https://example.com/a.png"),
 	} {
-		if a.status != http.StatusOK {
-			t.Errorf("a reference %s: %d %s", name, a.status, a.body)
-		}
+		a.wantStatus(t, http.StatusOK, "a reference", name)
 	}
 	before := stored()
 	for name, test := range map[string]struct {
@@ -275,9 +259,8 @@ func TestOpenAIVideoForm(t *testing.T) {
 		}
 	}
 	body, header := videoForm(t, picture, "model", "epsilon3.1-fast-official", "prompt", "a")
-	if a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body[:len(body)-20], header: header}); a.status != http.StatusBadRequest {
-		t.Errorf("half a form: %d %s", a.status, a.body)
-	}
+	g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body[:len(body)-20], header: header}).
+		wantStatus(t, http.StatusBadRequest, "half a form")
 	if n := stored(); n != before || n != 4 {
 		t.Errorf("%d files are stored, %d of tasks", n, before)
 	}
@@ -330,9 +313,8 @@ func TestOpenAIVideoFormFields(t *testing.T) {
 		}
 	}
 	body, header := videoForm(t, nil, "model", "epsilon3.1-fast-official", "prompt", "a", "input_reference", string(pngOf(t, 300, 300)))
-	if a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header}); a.status != http.StatusOK {
-		t.Errorf("a picture without a name: %d %s", a.status, a.body)
-	}
+	g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header}).
+		wantStatus(t, http.StatusOK, "a picture without a name")
 }
 
 // TestOpenAIFormOrder checks that forms whose parts of one field come in another order are

@@ -153,9 +153,7 @@ func TestAdminOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	const path = "/admin/v1/openapi.yaml"
-	if a := g.send(request{path: path, key: g.key}); a.status != http.StatusForbidden {
-		t.Errorf("a client gets %d %.200s", a.status, a.body)
-	}
+	g.send(request{path: path, key: g.key}).wantStatus(t, http.StatusForbidden, "a client")
 	a := g.send(request{path: path, key: adminKey})
 	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/yaml" {
 		t.Fatalf("%d %v", a.status, a.header)

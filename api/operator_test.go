@@ -83,9 +83,7 @@ func TestOperatorsAreNamed(t *testing.T) {
 	g := newNamed(t)
 	id := g.submit(videos, hooked)
 	a := g.send(request{method: http.MethodPost, path: "/admin/v1/tasks/" + id + "/actions", key: operateKey, body: `{"action":"fail","reason":"a test"}`})
-	if a.status != http.StatusAccepted {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	a.wantStatus(t, http.StatusAccepted)
 	a = g.send(request{path: "/admin/v1/audit?limit=1", key: readKey})
 	if a.at("data", 0, "by") != "ada" || a.at("data", 0, "object") != id {
 		t.Errorf("audit: %s", a.body)
@@ -128,9 +126,7 @@ func withIssuer(t *testing.T, roles map[string]mediagate.OperatorRole) (*gateway
 		Rules:       outbound.Rules{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Now:         time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return newGateway(t, func(c *api.Config) { c.PublicURL, c.IdentityProvider = "https://api.example.com", provider }), i
 }
 
@@ -182,9 +178,8 @@ func TestSignInByOpenIDConnect(t *testing.T) {
 		t.Errorf("session: %s", view.body)
 	}
 	id := g.submit(videos, hooked)
-	if a := b.ask(request{method: http.MethodPost, path: "/admin/v1/tasks/" + id + "/actions", body: `{"action":"fail","reason":"a test"}`}); a.status != http.StatusAccepted {
-		t.Errorf("a lever: %d %s", a.status, a.body)
-	}
+	b.ask(request{method: http.MethodPost, path: "/admin/v1/tasks/" + id + "/actions", body: `{"action":"fail","reason":"a test"}`}).
+		wantStatus(t, http.StatusAccepted, "a lever")
 	if a := g.operate(http.MethodGet, "/audit?limit=1", ""); a.at("data", 0, "by") != "oidc:ada@example.com" {
 		t.Errorf("audit: %s", a.body)
 	}
@@ -266,14 +261,10 @@ func TestSessionsEndWithTheProvider(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 		for _, path := range []string{"/start", "/callback"} {
-			if a := elsewhere.send(request{path: oidc + path}); a.status != 404 {
-				t.Errorf("%s: %s: %d", name, path, a.status)
-			}
+			elsewhere.send(request{path: oidc + path}).wantStatus(t, 404, name, path)
 		}
 	}
-	if a := (browser{gateway: g, cookie: own}).read("/admin/v1/audit"); a.status != 200 {
-		t.Errorf("here: %d %s", a.status, a.body)
-	}
+	(browser{gateway: g, cookie: own}).read("/admin/v1/audit").wantStatus(t, 200, "here")
 }
 
 // otherProvider is a provider with other settings.
@@ -287,9 +278,7 @@ func TestIssuerIsAway(t *testing.T) {
 	i := issuertest.New(t)
 	i.SetHTML(true)
 	provider, err := signin.New(signin.Config{Issuer: i.URL, Now: time.Now, Rules: outbound.Rules{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	well := func(context.Context) error { return nil }
 	g := newGateway(t, func(c *api.Config) {
 		c.IdentityProvider, c.Checks = provider, api.Checks{Database: well, Clock: well, Temporal: well, Bucket: well, OIDC: provider.Check}
@@ -300,7 +289,5 @@ func TestIssuerIsAway(t *testing.T) {
 	if a := g.send(request{path: "/readyz"}); a.status != 200 || a.at("degraded", 0) != "oidc" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := g.operate(http.MethodGet, "/audit", ""); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	g.operate(http.MethodGet, "/audit", "").wantStatus(t, 200)
 }

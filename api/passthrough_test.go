@@ -16,9 +16,7 @@ func withPassthrough(t *testing.T) func(*api.Config) {
 		ID: "vendor/film", Type: mediagate.TypeVideo, Price: "0.25", OnUnknown: mediagate.OnUnknownPark, Where: "channel one",
 		Routes: []mediagate.Route{{Provider: "acme", Upstream: "film-1", Operation: "base_video"}},
 	}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(c *api.Config) { c.Catalog = models }
 }
 
@@ -35,8 +33,7 @@ func TestPassthroughModels(t *testing.T) {
 	key := named(mediagate.Key{Models: []string{"vendor/film", "vendor/none"}})
 	const body = `{"model":"vendor/film","prompt":"a cat","duration":5}`
 	id := g.send(request{method: http.MethodPost, path: videos, key: key, body: body}).taskID(t)
-	task, err := g.store.TaskByID(t.Context(), id)
-	g.must(err)
+	task := g.row(id)
 	if task.Model != "vendor/film" || task.Type != mediagate.TypeVideo || task.Hold.String() != "0.25" || string(task.Params) != `{"duration":5,"prompt":"a cat"}` ||
 		len(task.Plan.Routes) != 1 || !task.Plan.Routes[0].Passthrough || task.Plan.Routes[0].Upstream != "film-1" {
 		t.Errorf("%+v", task)

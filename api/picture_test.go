@@ -37,9 +37,7 @@ func encoded(t *testing.T, kind string) string {
 	case "jpeg":
 		err = jpeg.Encode(&b, m, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b.String()
 }
 
@@ -135,9 +133,7 @@ func TestStorePictures(t *testing.T) {
 			defer c.cancelContext()
 			uploads := map[string]string{"first_frame_image": dataURI("image/png", first), "last_frame_image": dataURI("image/jpeg", noted(last))}
 			list, err := pictures(uploads)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			o := validated{pictures: list, Request: catalog.Request{
 				Uploads: uploads, Charges: []mediagate.Charge{{Quantity: 5, UnitPrice: price / 5}},
 			}}
@@ -151,9 +147,7 @@ func TestStorePictures(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := map[string]string{}
 			for field, key := range o.Plan.Uploads {
 				if !strings.HasPrefix(key, "uploads/acc_1/") {
@@ -174,14 +168,9 @@ func TestStorePictures(t *testing.T) {
 // serverWith returns a server that has only a store and a bucket.
 func serverWith(t *testing.T, store *shelf) *Server {
 	t.Helper()
-	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := BuiltIn(t)
 	s, err := New(Config{Store: store, Uploads: store, Files: idle{}, FileURL: mediagate.File.Name, Catalog: models, Routes: sayings{}, Starter: idle{}, Runs: struct{ Runs }{}, Signer: idle{}, Remover: idle{}, Speaker: idle{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }

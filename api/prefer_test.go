@@ -87,9 +87,7 @@ func TestResultFiles(t *testing.T) {
 	g := newGateway(t)
 	id := g.submit("/v1/images/generations", `{"model":"zeta-3.1-flash-image-preview","prompt":"a red boat","n":2}`)
 	files := "/v1/tasks/" + id + "/files/"
-	if a := g.get(files + "1"); a.status != http.StatusNotFound {
-		t.Errorf("before the end: %d %s", a.status, a.body)
-	}
+	g.get(files+"1").wantStatus(t, http.StatusNotFound, "before the end")
 	picture := func(n string) mediagate.Result {
 		return mediagate.Result{Role: mediagate.RoleMain, Index: int(n[0] - '0'), Key: "results/" + id + "/1/" + n, MimeType: "image/png", Size: 9, SHA256: strings.Repeat("ab", 32), Width: 64, Height: 64}
 	}
@@ -117,9 +115,7 @@ func TestResultFiles(t *testing.T) {
 			t.Errorf("file %s: %d %s", n, a.status, a.body)
 		}
 	}
-	if a := g.send(request{path: files + "1", key: g.other()}); a.status != http.StatusBadRequest {
-		t.Errorf("of another account: %d %s", a.status, a.body)
-	}
+	g.send(request{path: files + "1", key: g.other()}).wantStatus(t, http.StatusBadRequest, "of another account")
 	g.clock.advance(365 * 24 * time.Hour)
 	if a := g.get(files + "1"); a.status != http.StatusFound { // nothing is said of how long files are kept
 		t.Errorf("a year later: %d %s", a.status, a.body)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate/api"
-	"github.com/mediagate/mediagate/catalog"
 )
 
 // TestReadyOutlivesAPanic checks that a check that panics reports its part as away.
@@ -28,11 +27,8 @@ func TestReadyOutlivesAPanic(t *testing.T) {
 // anyone can call readiness without a key.
 func TestReadyChecksOnceForAll(t *testing.T) {
 	t.Parallel()
+	models := api.BuiltIn(t)
 	synctest.Test(t, func(t *testing.T) {
-		models, err := catalog.Load("")
-		if err != nil {
-			t.Fatal(err)
-		}
 		var looks atomic.Int32
 		release := make(chan struct{})
 		server, err := api.New(api.Config{
@@ -43,9 +39,7 @@ func TestReadyChecksOnceForAll(t *testing.T) {
 				return nil
 			}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer server.Close()
 		ask := func() {
 			w := httptest.NewRecorder()

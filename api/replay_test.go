@@ -70,8 +70,7 @@ func TestConcurrentSubmitsWithAPictureBothSucceed(t *testing.T) {
 		c.Store = store
 	})
 	body := `{"model":"delta-02","prompt":"a cat","first_frame_image":"` + dataOf(aPicture) + `"}`
-	task, err := g.store.TaskByID(t.Context(), g.submit(videos, body))
-	g.must(err)
+	task := g.row(g.submit(videos, body))
 	_, key := g.newKey(mediagate.Key{Quota: task.Hold}) // for one of them
 	call := request{method: http.MethodPost, path: videos, key: key, body: body, header: http.Header{"Idempotency-Key": {"k"}}}
 	var first answer

@@ -122,9 +122,7 @@ func TestSelectRoutes(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := mediagate.Plan{Routes: test.routes, Skipped: test.skipped, Media: "video"}
 			if diff := cmp.Diff(want, plan); diff != "" {
 				t.Errorf("the plan (-want +got):\n%s", diff)
@@ -143,13 +141,9 @@ func TestSelectRoutesSeesUploadsAsLinks(t *testing.T) {
 	params, fields, err := withUploads(catalog.Request{
 		Params: json.RawMessage(`{"prompt":"a <b>","n":1.50}`), Uploads: map[string]string{"first_frame_image": "data:image/png;base64,AAAA"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got, want any
-	if err := json.Unmarshal(params, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(params, &got))
 	_ = json.Unmarshal([]byte(`{"prompt":"a <b>","n":1.5,"first_frame_image":"`+mediagate.UploadComing+`"}`), &want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

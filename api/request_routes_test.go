@@ -85,8 +85,7 @@ func TestRoutesThatMakeAnotherThing(t *testing.T) {
 			if quote := g.quote(videos, test.body); fmt.Sprint(quote.at("cost")) != test.cost {
 				t.Errorf("quoted %d %s, want %s", quote.status, quote.body, test.cost)
 			}
-			task, err := g.store.TaskByID(t.Context(), g.submit(videos, test.body))
-			g.must(err)
+			task := g.row(g.submit(videos, test.body))
 			var routes []string
 			for _, route := range task.Plan.Routes {
 				routes = append(routes, route.Provider)
@@ -152,8 +151,7 @@ func TestPlanHoldsSupport(t *testing.T) {
 		model, prompt = m, p.Prompt
 		return api.Support{Sync: true}
 	}
-	row, err := g.store.TaskByID(t.Context(), g.submit(videos, videoBody))
-	g.must(err)
+	row := g.row(g.submit(videos, videoBody))
 	if model != "alpha-v3" || prompt != "a cat" {
 		t.Errorf("asked for %q, %q", model, prompt)
 	}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -59,33 +60,34 @@ func TestWrongMethods(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	var database, clock, temporal, bucket error
+	var database, clock, temporal, bucket, models error
 	g := newGateway(t, func(c *api.Config) {
 		c.Checks = api.Checks{
 			Database: func(context.Context) error { return database },
 			Clock:    func(context.Context) error { return clock },
 			Temporal: func(context.Context) error { return temporal },
 			Bucket:   func(context.Context) error { return bucket },
+			Catalog:  func(context.Context) error { return models },
 		}
 	})
 	temporal = errAway
 	if a := g.send(request{path: "/readyz"}); a.status != 200 || !slices.Equal(texts(a.at("degraded")), []string{"temporal"}) {
 		t.Errorf("without Temporal: %d %s", a.status, a.body)
 	}
-	bucket = errAway
+	bucket, models = errAway, errors.New("a.yaml: price: is missing")
 	g.clock.advance(time.Second) // so long an answer is kept
-	if a := g.send(request{path: "/readyz"}); a.status != 200 || !slices.Equal(texts(a.at("degraded")), []string{"temporal", "bucket"}) {
-		t.Errorf("without both: %d %s", a.status, a.body)
+	a := g.send(request{path: "/readyz"})
+	if !slices.Equal(texts(a.at("degraded")), []string{"temporal", "bucket", "catalog"}) || a.status != 200 ||
+		a.at("status") != "degraded" || strings.Contains(a.body, "a.yaml") {
+		t.Errorf("without three: %d %s", a.status, a.body)
 	}
-	clock = errAway
+	temporal, bucket, models, clock = nil, nil, nil, errAway
 	g.clock.advance(time.Second)
 	g.send(request{path: "/readyz"}).wantError(t, 503, "server_error", "the clock of this server is wrong") // D10
 	database = errAway
 	g.clock.advance(time.Second)
 	g.send(request{path: "/readyz"}).wantError(t, 503, "server_error", "database")
-	if a := g.send(request{path: "/healthz"}); a.status != 200 {
-		t.Errorf("healthz without the database: %d", a.status)
-	}
+	g.send(request{path: "/healthz"}).wantStatus(t, 200, "healthz without the database")
 }
 
 func texts(v any) []string {
@@ -207,17 +209,13 @@ func TestBodyLimit(t *testing.T) {
 				body = io.MultiReader(body)
 			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+videos, body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req.Header.Set("Authorization", "Bearer "+g.key)
 			if test.expect {
 				req.Header.Set("Expect", "100-continue")
 			}
 			resp, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = resp.Body.Close() }()
 			got, _ := io.ReadAll(resp.Body)
 			if resp.StatusCode != test.status {
@@ -271,20 +269,6 @@ func TestLogHasNoSecrets(t *testing.T) {
 	}
 	if lines := strings.Count(log, "\n"); lines != 4 {
 		t.Errorf("%d lines for 4 requests:\n%s", lines, log)
-	}
-}
-
-// A long poll that is under way when the server stops is handed back with the task as it is.
-func TestServe(t *testing.T) {
-	t.Parallel()
-	l := listen(t)
-	id := l.submit(videos, videoBody)
-	s := dial(t, strings.TrimPrefix(l.url, "http://"))
-	s.send(request{path: "/v1/tasks/" + id + "?wait=60", key: l.key}.text("1.1"))
-	awaitWaiting(t, l.server, 1)
-	l.stop()
-	if a := s.answer(); a.at("data", "status") != "pending" {
-		t.Errorf("handed back with %s", a.body)
 	}
 }
 

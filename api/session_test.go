@@ -61,9 +61,7 @@ func TestSessionOfKey(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	made := g.send(request{method: http.MethodPost, path: session, body: `{"key":" ` + g.key + `\n"}`})
-	if made.status != http.StatusCreated {
-		t.Fatalf("%d %s", made.status, made.body)
-	}
+	made.wantStatus(t, http.StatusCreated)
 	key := g.get("/v1/keys/" + g.keyRow.ID)
 	csrf, _ := made.at("csrf").(string)
 	want := map[string]any{
@@ -84,9 +82,7 @@ func TestSessionOfKey(t *testing.T) {
 			t.Errorf("Cache-Control is %q", got)
 		}
 	}
-	if a := b.ask(request{method: http.MethodPost, path: videos, body: videoBody}); a.status != 200 {
-		t.Errorf("submit: %d %s", a.status, a.body)
-	}
+	b.ask(request{method: http.MethodPost, path: videos, body: videoBody}).wantStatus(t, 200, "submit")
 	if a := b.read("/v1/tasks"); a.status != 200 || a.at("data", 0, "model") != "alpha-v3" {
 		t.Errorf("tasks: %d %s", a.status, a.body)
 	}
@@ -106,13 +102,11 @@ func TestSessionOfKey(t *testing.T) {
 func TestSessionsAreActors(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	if a := g.signIn(g.key).ask(request{method: http.MethodPost, path: "/v1/keys", body: `{"name":"by the key","unlimited":true}`}); a.status != 201 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	g.signIn(g.key).ask(request{method: http.MethodPost, path: "/v1/keys", body: `{"name":"by the key","unlimited":true}`}).
+		wantStatus(t, 201)
 	operator := g.signIn(adminKey)
-	if a := operator.ask(request{method: http.MethodPatch, path: "/admin/v1/keys/" + g.keyRow.ID, body: `{"name":"by the operator"}`}); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	operator.ask(request{method: http.MethodPatch, path: "/admin/v1/keys/" + g.keyRow.ID, body: `{"name":"by the operator"}`}).
+		wantStatus(t, 200)
 	entries := operator.read("/admin/v1/audit?account=" + g.account.ID)
 	if first, second := entries.at("data", 0, "by"), entries.at("data", 1, "by"); first != mediagate.AdminOperator || second != g.keyRow.ID {
 		t.Errorf("by %v and %v: %s", first, second, entries.body)
@@ -131,9 +125,7 @@ func TestSessionOfOperator(t *testing.T) {
 	if diff := cmp.Diff(want, a.data); diff != "" {
 		t.Errorf("session (-want +got):\n%s", diff)
 	}
-	if a := b.read("/admin/v1/accounts"); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	b.read("/admin/v1/accounts").wantStatus(t, 200)
 	for _, path := range []string{"/v1/tasks", "/v1/models", "/v1/balance"} {
 		b.read(path).wantError(t, 403, "permission_error", "operator's session")
 	}
@@ -151,7 +143,7 @@ func TestSessionOfOperator(t *testing.T) {
 func (g *gateway) another(change func(*api.Config)) *gateway {
 	g.t.Helper()
 	cfg := api.Config{
-		Store: g.store, Catalog: mustCatalog(g.t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Runs: g.starter,
+		Store: g.store, Catalog: api.BuiltIn(g.t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Runs: g.starter,
 		Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, Operators: admins(adminKey), Now: g.clock.now,
 	}
 	change(&cfg)
@@ -209,9 +201,8 @@ func TestSignInRefusals(t *testing.T) {
 		"the same origin": {"Sec-Fetch-Site": {"same-origin"}, "Origin": {"http://example.com"}},
 		"no fetch data":   {"Origin": {"http://example.com"}}, // the Host of these requests
 	} {
-		if a := g.send(request{method: http.MethodPost, path: session, body: `{"key":"` + g.key + `"}`, header: header}); a.status != 201 {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
+		g.send(request{method: http.MethodPost, path: session, body: `{"key":"` + g.key + `"}`, header: header}).
+			wantStatus(t, 201, name)
 	}
 }
 
@@ -277,9 +268,7 @@ func TestSessionCookies(t *testing.T) {
 			}
 			csrf, _ := a.at("csrf").(string)
 			b := browser{g, cookie, csrf}
-			if a := b.read("/v1/tasks"); a.status != 200 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
+			b.read("/v1/tasks").wantStatus(t, 200)
 			out := b.ask(request{method: http.MethodDelete, path: session})
 			cleared := strings.Replace(strings.Replace(want, "~", "", 1), "43200", "0", 1)
 			if got := out.header.Get("Set-Cookie"); out.status != 204 || got != cleared {
@@ -323,17 +312,14 @@ func TestSessionsNeedCSRF(t *testing.T) {
 	}
 	grant := request{method: http.MethodPost, path: "/admin/v1/accounts/" + g.account.ID + "/grants", body: `{"amount":"1","reference":"x"}`}
 	refused(operator, grant, b.csrf)
-	if a := operator.ask(grant); a.status != 201 {
-		t.Errorf("grant: %d %s", a.status, a.body)
-	}
+	operator.ask(grant).wantStatus(t, 201, "grant")
 	for _, call := range calls {
 		if a := b.ask(call); a.status/100 != 2 {
 			t.Errorf("%s %s with the token: %d %s", call.method, call.path, a.status, a.body)
 		}
 	}
-	if a := other.ask(request{method: http.MethodHead, path: "/v1/tasks", header: http.Header{"X-Csrf-Token": {"x"}}}); a.status != 200 {
-		t.Errorf("HEAD: %d", a.status)
-	}
+	other.ask(request{method: http.MethodHead, path: "/v1/tasks", header: http.Header{"X-Csrf-Token": {"x"}}}).
+		wantStatus(t, 200, "HEAD")
 }
 
 // TestKeyComesBeforeCookie checks that a key takes precedence over a cookie. Credentials that
@@ -368,16 +354,13 @@ func TestKeyComesBeforeCookie(t *testing.T) {
 		"an operator's identity":  {"/admin/v1/accounts", http.Header{"Authorization": {"Bearer eyJhbGciOiJub25lIn0.e30."}}, 403},
 		"a client's key":          {"/admin/v1/accounts", http.Header{"Authorization": {"Bearer " + adminKey}}, 200},
 	} {
-		if a := b.ask(request{path: test.path, header: test.header}); a.status != test.status {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
+		b.ask(request{path: test.path, header: test.header}).wantStatus(t, test.status, name)
 	}
 	// A call that changes something still needs the token of its session.
 	b.ask(request{method: http.MethodPost, path: videos, body: videoBody, header: http.Header{"Authorization": {"Basic eDp5"}, "X-Csrf-Token": {"x"}}}).wantError(t, 403, "permission_error", "X-CSRF-Token")
 	// A key needs no token.
-	if a := b.ask(request{method: http.MethodPost, path: videos, body: videoBody, key: g.key, header: http.Header{"X-Csrf-Token": {"x"}}}); a.status != 200 {
-		t.Errorf("a submit with a key: %d %s", a.status, a.body)
-	}
+	b.ask(request{method: http.MethodPost, path: videos, body: videoBody, key: g.key, header: http.Header{"X-Csrf-Token": {"x"}}}).
+		wantStatus(t, 200, "a submit with a key")
 }
 
 // TestKeylessRoutesIgnoreCookies checks that routes without a key ignore cookies, valid or not.
@@ -418,17 +401,14 @@ func TestInvalidCookies(t *testing.T) {
 		b.cookie = test.cookie
 		b.read("/v1/tasks").wantError(t, 401, "authentication_error", test.message)
 		b.read(session).wantError(t, 401, "authentication_error", "no session")
-		if a := b.ask(request{method: http.MethodDelete, path: session}); a.status != 204 {
-			t.Errorf("%s: sign-out: %d %s", name, a.status, a.body)
-		}
+		b.ask(request{method: http.MethodDelete, path: session}).wantStatus(t, 204, "sign-out", name)
 	}
 	g.send(request{path: session}).wantError(t, 401, "authentication_error", "no session")
 	if a := g.send(request{method: http.MethodDelete, path: session}); a.status != 204 || a.body != "" {
 		t.Errorf("sign-out without a cookie: %d %s", a.status, a.body)
 	}
-	if a := g.send(request{method: http.MethodPost, path: session, body: `{"link":"` + token + `"}`}); a.status != 201 {
-		t.Errorf("the link was used up: %d %s", a.status, a.body)
-	}
+	g.send(request{method: http.MethodPost, path: session, body: `{"link":"` + token + `"}`}).
+		wantStatus(t, 201, "the link, which is not used up")
 }
 
 // TestSessionEnds checks that a session ends at once in this process, and within a second in
@@ -437,9 +417,7 @@ func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(b browser, row mediagate.Key){
 		"by signing out": func(b browser, _ mediagate.Key) {
-			if a := b.ask(request{method: http.MethodDelete, path: session}); a.status != 204 {
-				b.t.Errorf("%d %s", a.status, a.body)
-			}
+			b.ask(request{method: http.MethodDelete, path: session}).wantStatus(b.t, 204)
 		},
 		"by signing in again": func(b browser, _ mediagate.Key) {
 			before := b.cookie
@@ -449,14 +427,10 @@ func TestSessionEnds(t *testing.T) {
 			}
 		},
 		"with the key, deleted": func(b browser, row mediagate.Key) {
-			if a := b.operate(http.MethodDelete, "/keys/"+row.ID, ""); a.status != 204 {
-				b.t.Errorf("%d %s", a.status, a.body)
-			}
+			b.operate(http.MethodDelete, "/keys/"+row.ID, "").wantStatus(b.t, 204)
 		},
 		"with the key, rotated": func(b browser, row mediagate.Key) {
-			if a := b.operate(http.MethodPost, "/keys/"+row.ID+"/rotate", `{"grace_seconds":3600}`); a.status != 201 {
-				b.t.Errorf("%d %s", a.status, a.body)
-			}
+			b.operate(http.MethodPost, "/keys/"+row.ID+"/rotate", `{"grace_seconds":3600}`).wantStatus(b.t, 201)
 		},
 		"with the key, expired": func(b browser, _ mediagate.Key) { b.clock.advance(time.Hour) },
 		"in time":               func(b browser, _ mediagate.Key) { b.clock.advance(12 * time.Hour) },
@@ -473,9 +447,7 @@ func TestSessionEnds(t *testing.T) {
 			there := b
 			there.gateway = g.another(func(*api.Config) {})
 			for _, at := range []browser{b, there} {
-				if a := at.read("/v1/tasks"); a.status != 200 {
-					t.Fatalf("before: %d %s", a.status, a.body)
-				}
+				at.read("/v1/tasks").wantStatus(t, 200, "before")
 			}
 			end(b, row)
 			b.read("/v1/tasks").wantError(t, 401, "authentication_error", "no session")
@@ -499,9 +471,7 @@ func TestSessionOfNarrowedKey(t *testing.T) {
 	b := g.signIn(key)
 	change := func(body string) {
 		t.Helper()
-		if a := g.operate(http.MethodPatch, "/keys/"+row.ID, body); a.status != 200 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		g.operate(http.MethodPatch, "/keys/"+row.ID, body).wantStatus(t, 200)
 	}
 	change(`{"scopes":["generate"]}`)
 	b.read("/v1/tasks").wantError(t, 403, "permission_error", "scope read")
@@ -638,9 +608,7 @@ func TestSignInsAreThrottled(t *testing.T) {
 			if name != "admin keys" { // which the database is not asked for
 				eventually(t, "it waits for its turn", func() bool { return g.limits.UnknownKeys.Figures().Waiting > 0 })
 			}
-			if a := b.ask(request{path: "/v1/tasks", header: from}); a.status != 200 {
-				t.Errorf("a session that is known: %d %s", a.status, a.body)
-			}
+			b.ask(request{path: "/v1/tasks", header: from}).wantStatus(t, 200, "a session that is known")
 			taken.Release()
 			waiting.Wait()
 		})
@@ -656,21 +624,13 @@ func TestSignInsAreCounted(t *testing.T) {
 		return g.send(request{method: http.MethodPost, path: session, body: `{"key":"` + key + `"}`})
 	}
 	for range 120 {
-		if a := in(g.key); a.status != 201 {
-			t.Fatalf("%d %s", a.status, a.body)
-		}
+		in(g.key).wantStatus(t, 201)
 	}
 	a := in(g.key)
 	a.wantError(t, 429, "rate_limit_error", "sign in 120 times a minute")
-	if a.header.Get("Retry-After") != "1" {
-		t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
-	}
-	if a := in(g.other()); a.status != 201 {
-		t.Errorf("another account: %d %s", a.status, a.body)
-	}
-	if a := in(adminKey); a.status != 201 {
-		t.Errorf("the operator: %d %s", a.status, a.body)
-	}
+	a.wantWait(t, "1")
+	in(g.other()).wantStatus(t, 201, "another account")
+	in(adminKey).wantStatus(t, 201, "the operator")
 }
 
 // TestFailedSignInsAreLogged checks that failed sign-ins that may be guesses at the admin key are
@@ -711,9 +671,7 @@ func TestSessionsAndCORS(t *testing.T) {
 func TestSessionsOfAdminListener(t *testing.T) {
 	t.Parallel()
 	own, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := newGateway(t, func(c *api.Config) { c.AdminListener, c.PublicURL = own, "https://api.example.com" })
 	public, adminAt := g.serve(), own.Addr().String()
 	send := func(at string, r request, fields ...string) answer {
@@ -726,9 +684,7 @@ func TestSessionsOfAdminListener(t *testing.T) {
 		t.Helper()
 		return send(at, request{method: http.MethodPost, path: session, body: `{"key":"` + key + `"}`})
 	}
-	if a := signIn(public, adminKey); a.status != 401 {
-		t.Errorf("the operator, where the admin API is not: %d", a.status)
-	}
+	signIn(public, adminKey).wantStatus(t, 401, "the operator, where the admin API is not")
 	a := signIn(public, g.key)
 	if a.status != 201 || !strings.HasPrefix(a.header.Get("Set-Cookie"), "__Host-mediagate_session=") {
 		t.Errorf("a client: %d %q", a.status, a.header.Get("Set-Cookie"))

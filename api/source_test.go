@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -26,9 +25,7 @@ func takesTaskFiles(t *testing.T) func(*api.Config) {
 		}
 		return outbound.Rules{}.CheckMediaURL(raw)
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(c *api.Config) { c.Catalog, c.TaskFileOf = models, mediagate.ParseTaskFile }
 }
 
@@ -122,9 +119,7 @@ func TestSourceThatRuns(t *testing.T) {
 	}
 	g.erase(source).wantError(t, 409, "invalid_request_error", "the task has not ended: pending")
 	g.complete(source, pictureFile)
-	if a := g.ask("/v1/tasks/"+id, shown.header.Get("Etag")); a.status != http.StatusOK {
-		t.Errorf("the state of its source differs: %d", a.status)
-	}
+	g.ask("/v1/tasks/"+id, shown.header.Get("Etag")).wantStatus(t, http.StatusOK, "after the end of its source")
 	g.erase(source).wantError(t, 409, "invalid_request_error", "the task is the source of "+id)
 	state := g.change(id, task.Asked{})
 	if step := state.Advance(g.clock.now()); step.Kind != task.CheckInputs {
@@ -143,26 +138,4 @@ func TestSourceThatRuns(t *testing.T) {
 	if diff := cmp.Diff(sources("erased"), g.get("/v1/tasks/"+id).at("data", "sources")); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
-}
-
-// TestSourceErasedWhileSubmitted checks that a source that ends between the check and the commit
-// is refused by its field too.
-func TestSourceErasedWhileSubmitted(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t, takesTaskFiles(t))
-	source := g.submit(images, imageBody)
-	g.complete(source, pictureFile)
-	body := filmOf(fileOf(source, 1))
-	once := false
-	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
-		if !once { // after the source was looked at
-			once = true
-			if _, err := g.store.EraseTask(t.Context(), g.account.ID, source); err != nil {
-				t.Errorf("erase: %v", err)
-			}
-		}
-		return api.Support{}
-	}
-	a := g.send(request{method: http.MethodPost, path: videos, key: g.key, body: body})
-	a.wantError(t, 400, "invalid_request_error", "image_urls[1] names "+source+", which is erased")
 }

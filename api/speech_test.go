@@ -124,19 +124,8 @@ func TestSpeech(t *testing.T) {
 	if a := g.get("/v1/tasks"); !strings.Contains(a.body, `"data":[]`) {
 		t.Errorf("there is a task: %s", a.body)
 	}
-}
-
-// TestSpeechQuote checks that the quoted price is held and charged.
-func TestSpeechQuote(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t)
-	a := g.post("/v1/quote", `{"endpoint":"`+speechPath+`",`+speechBody[1:])
-	if a.status != 200 || a.body != `{"cost":0.00042,"credits_cost":0.42,"currency":"USD","breakdown":[{"item":"eta-4o-mini-tts","quantity":7,"unit_price":0.00006,"amount":0.00042}]}`+"\n" {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	g.wantSpent(0)
-	if n := len(g.speaker.calls()); n != 0 {
-		t.Errorf("asked %d times", n)
+	if a := g.quote(speechPath, speechBody); a.at("cost") != 0.00042 || len(g.speaker.calls()) != 7 {
+		t.Errorf("the quote: %d %s", a.status, a.body)
 	}
 }
 
@@ -173,9 +162,7 @@ func TestSpeechRefusals(t *testing.T) {
 		a := g.post(speechPath, speechBody)
 		t.Log(name)
 		a.wantError(t, test.status, test.kind, test.message)
-		if got := a.header.Get("Retry-After"); got != test.retryAfter {
-			t.Errorf("Retry-After %q, want %q", got, test.retryAfter)
-		}
+		a.wantWait(t, test.retryAfter)
 		if strings.Contains(a.body, "vendor.example.com") {
 			t.Errorf("the answer gives the vendor away: %s", a.body)
 		}

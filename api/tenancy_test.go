@@ -339,7 +339,7 @@ func TestTenancyOfEveryRoute(t *testing.T) {
 	if diff := cmp.Diff(slices.Sorted(slices.Values(api.RouteNames())), slices.Sorted(maps.Keys(table))); diff != "" {
 		t.Fatalf("routes, and those that have probes (-want +got):\n%s", diff)
 	}
-	statements := &counter{}
+	statements := &wire{}
 	g := newGateway(t, func(c *api.Config) { c.Store = answered{statements.through(t, c)} })
 	a, b := newTenant(g, "a"), newTenant(g, "b")
 	for _, route := range slices.Sorted(maps.Keys(table)) {

@@ -51,8 +51,7 @@ func TestSubmitIsTraced(t *testing.T) {
 			if got := span.SpanContext.TraceID().String(); (got == clientTrace) != (c.parent != "") {
 				t.Errorf("the trace is %s", got)
 			}
-			row, err := g.store.TaskByID(t.Context(), id)
-			g.must(err)
+			row := g.row(id)
 			want := "00-" + span.SpanContext.TraceID().String() + "-" + span.SpanContext.SpanID().String() + "-01"
 			if started := g.started(); row.TraceParent != want || len(started) != 1 || started[0].TraceParent != want {
 				t.Errorf("the task has %q, its start %+v, want %q", row.TraceParent, started, want)
@@ -100,8 +99,7 @@ func TestNoTrace(t *testing.T) {
 		method: http.MethodPost, path: videos, key: plain.key, body: videoBody,
 		header: http.Header{"Traceparent": {"00-" + clientTrace + "-" + clientSpan + "-01"}},
 	}).taskID(t)
-	row, err := plain.store.TaskByID(t.Context(), id)
-	plain.must(err)
+	row := plain.row(id)
 	if row.TraceParent != "" {
 		t.Errorf("without a tracer the task has the trace %q", row.TraceParent)
 	}

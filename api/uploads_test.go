@@ -214,9 +214,7 @@ func TestUploadNames(t *testing.T) {
 func plainJPEG(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, image.NewYCbCr(image.Rect(0, 0, 32, 32), image.YCbCrSubsampleRatio420), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, jpeg.Encode(&b, image.NewYCbCr(image.Rect(0, 0, 32, 32), image.YCbCrSubsampleRatio420), nil))
 	return b.String()
 }
 
@@ -359,9 +357,7 @@ func TestUploadsHoldLittle(t *testing.T) {
 	for range uploads {
 		group.Go(upload)
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, group.Wait())
 	runtime.ReadMemStats(&after)
 	// All that was allocated, whether it is gone or not.
 	if each := (after.TotalAlloc - before.TotalAlloc) / uploads; each > size/2 {

@@ -21,9 +21,7 @@ func (a answer) lines(t *testing.T) [][]string {
 		t.Fatalf("%d %s %s", a.status, a.header.Get("Content-Type"), a.body)
 	}
 	lines, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lines
 }
 
@@ -86,9 +84,7 @@ func TestUsageRefusals(t *testing.T) {
 		g.get("/v1/usage?"+query).wantError(t, 400, "invalid_request_error", message)
 		g.send(request{path: "/v1/usage?" + query, key: g.key, header: asCSV()}).wantError(t, 400, "invalid_request_error", message)
 	}
-	if a := g.get("/v1/usage?from=2025-01-01&to=2026-01-02&group_by=&x=y"); a.status != 200 {
-		t.Errorf("a year: %d %s", a.status, a.body)
-	}
+	g.get("/v1/usage?from=2025-01-01&to=2026-01-02&group_by=&x=y").wantStatus(t, 200, "a year")
 	for query, message := range map[string]string{
 		"account=x":                         "account must be",
 		"account=" + noAccount:              "account must be",

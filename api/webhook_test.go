@@ -66,8 +66,7 @@ func TestAccountWebhook(t *testing.T) {
 	}
 	webhookOf := func(body string) string {
 		t.Helper()
-		row, err := g.store.TaskByID(t.Context(), g.submit(videos, body))
-		g.must(err)
+		row := g.row(g.submit(videos, body))
 		return row.Webhook.URL
 	}
 	for _, body := range []string{

@@ -27,9 +27,7 @@ func TestBucketIsWrittenTo(t *testing.T) {
 		b := &someBucket{}
 		check := checkBucket(b, time.Now, slog.New(slog.DiscardHandler))
 		for range 10 {
-			if err := check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, check(t.Context()))
 		}
 		if b.pings != 10 || b.written != 1 {
 			t.Errorf("%d questions and %d writes, want 10 and 1", b.pings, b.written)

@@ -46,12 +46,4 @@ func TestMirrorMemory(t *testing.T) {
 			}
 		})
 	}
-	c, err := load(t, complete, []string{"MEDIAGATE_MIRROR_MEMORY=64MiB"}, []string{"-mirror-memory=96MiB"})
-	if err != nil || c.MirrorMemory != 96*mib {
-		t.Errorf("the flag gives %d (%v)", c.MirrorMemory, err)
-	}
-	_, err = load(t, complete, []string{"MEDIAGATE_MIRROR_MEMORY=1KiB"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "mirror_memory: must be at least 15MiB") {
-		t.Errorf("the variable gives %v", err)
-	}
 }

@@ -12,9 +12,7 @@ import (
 func TestBuiltInModelsHaveTheirAdapters(t *testing.T) {
 	t.Parallel()
 	c, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(offers(c)) == 0 {
 		t.Fatal("the catalog offers nothing")
 	}

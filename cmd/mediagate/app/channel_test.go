@@ -15,9 +15,7 @@ import (
 func TestChannelsServeAliases(t *testing.T) {
 	t.Parallel()
 	models, err := catalog.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, test := range map[string]struct {
 		serves []string
 		want   map[string]bool
@@ -32,9 +30,7 @@ func TestChannelsServeAliases(t *testing.T) {
 			channels, err := openChannels(all.Builtin(), domainChannels([]Channel{{
 				Name: "a", Provider: "gemini", Credentials: map[string]string{"api_key": "k"}, Models: test.serves, Weight: 1,
 			}}, models), providers.Options{}, fetcher{}, nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			m, _ := models.Model("zeta-2-ext")
 			for id, want := range test.want {
 				if ok := len(channels.Candidates(id, m.Operations()[0].Routes(), mediagate.Job{Params: json.RawMessage(`{"prompt":"a cat"}`)}, nil)) > 0; ok != want {

@@ -54,12 +54,18 @@ groups:
   gold: {price_factor: 0.8, models: ["alpha-*"]}
 `
 
+// must ends the test with an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func file(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "mediagate.yaml")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -75,9 +81,7 @@ func load(t *testing.T, text string, env, args []string) (app.Config, error) {
 func TestLoadReadsEverySetting(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, whole, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -116,9 +120,7 @@ func TestLoadLayers(t *testing.T) {
 		"MEDIAGATE_FAILPOINT=mirrored", "MEDIAGATE_TEST_POSTGRES=x", "OTHER=1", "MEDIAGATE_DATABASE_POOL_SIZE=30",
 	}
 	c, err := load(t, whole, env, []string{"-s3-bucket", "from-flag", "--log-level=debug", "-database-pool-max-age", "2h"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.APIListen != ":8082" || c.S3.Bucket != "from-flag" || c.LogLevel != "debug" || c.OpsListen != ":9091" ||
 		c.S3.PathStyle || c.TrustedProxies.Hops != 2 || c.TaskTimeout != time.Hour ||
 		c.DatabasePool != (app.DatabasePool{Size: 30, MaxAge: 2 * time.Hour}) {
@@ -429,9 +431,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -570,9 +570,7 @@ func TestLoadKeepsTexts(t *testing.T) {
 			c, err := load(t, complete+"s3: {access_key_id: x, secret_access_key: "+written+"}\n"+
 				"channels: [{name: a, provider: dashscope, credentials: {api_key: "+written+"}, callback_secret: "+written+"}]\n",
 				[]string{"MEDIAGATE_CURRENCY=" + plain}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := []string{plain, plain, plain, plain}
 			got := []string{c.S3.SecretAccessKey, c.Channels[0].Credentials["api_key"], c.Channels[0].CallbackSecret, c.Currency}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -589,9 +587,7 @@ func TestLoadAliases(t *testing.T) {
 		"  - &first {name: a, provider: dashscope, credentials: {api_key: k}, weight: 3, priority: 2, poll_interval: {min: 3s, max: 9s}}\n"+
 		"  - {<<: *first, name: b, weight: 5, poll_interval: {min: 4s}}\n"+
 		"  - {name: c, weight: \"5\", poll_interval: {min: 4s}, <<: *first}\n", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, name := range []string{"b", "c"} {
 		c := c.Channels[i+1]
 		if c.Name != name || c.Weight != 5 || c.Priority != 2 || c.Credentials["api_key"] != "k" || c.PollInterval.Max != 15*time.Second {
@@ -676,9 +672,7 @@ func TestAdminKeyFile(t *testing.T) {
 	t.Parallel()
 	const base, told, kept = "base-0123456789-0123456789-0123456789", "told-0123456789-0123456789-0123456789", "file-0123456789-0123456789-0123456789"
 	name := filepath.Join(t.TempDir(), "admin")
-	if err := os.WriteFile(name, []byte(kept+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(kept+"\n"), 0o600))
 	inFile, fileInFile := "admin_key: "+told+"\n", "admin_key_file: "+name+"\n"
 	inEnv, fileInEnv := "MEDIAGATE_ADMIN_KEY="+told, "MEDIAGATE_ADMIN_KEY_FILE="+name
 	const both = "admin_key_file: excludes admin_key: set one of them"
@@ -776,9 +770,7 @@ func TestAccountDefaults(t *testing.T) {
 				return
 			}
 			text, err := c.Print()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for line := range strings.SplitSeq(strings.Trim(test.want, "{}"), ", ") {
 				if !strings.Contains(text, "\n  "+line+"\n") {
 					t.Errorf("%s is not in\n%s", line, text)

@@ -250,9 +250,7 @@ func TestFetchFromTheChannelsOwnHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ways, err := Config{Channels: []Channel{{Name: "a", BaseURL: c.base}}}.ways()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dialled := false
 			rules := outbound.Rules{Allow: c.allow, Resolver: inner{}, Dial: func(context.Context, string, string) (net.Conn, error) {
 				dialled = true
@@ -285,9 +283,7 @@ func TestProxyOfDownloads(t *testing.T) {
 		Outbound: Outbound{Proxy: proxy("all")},
 		Channels: []Channel{{Name: "plain"}, {Name: "own", Proxy: proxy("own")}, {Name: "direct", Proxy: "none"}},
 	}.ways()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := fetcher{ways: ways, rules: outbound.Rules{Resolver: addressBook{}, Dial: func(context.Context, string, string) (net.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -347,9 +343,7 @@ func TestFollow(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer file.Close()
 			if got, err := io.ReadAll(file); err != nil || string(got) != "a video" {
 				t.Errorf("%q, %v", got, err)

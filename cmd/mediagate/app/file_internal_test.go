@@ -22,9 +22,7 @@ func TestLinksOfUploads(t *testing.T) {
 		t.Fatal("no name")
 	}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	for public, want := range map[string]string{
@@ -32,9 +30,7 @@ func TestLinksOfUploads(t *testing.T) {
 		"":                         "http://127.0.0.1:" + port + "/files/" + f.Name(),
 	} {
 		g := &Gateway{Config: Config{PublicURL: public}}
-		if err := g.openSite(listener); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.openSite(listener))
 		link := g.fileURL(f)
 		if link != want {
 			t.Errorf("below %q: %s, want %s", public, link, want)
@@ -51,9 +47,7 @@ func TestLinksOfUploads(t *testing.T) {
 		}
 	}
 	worker := &Gateway{}
-	if err := worker.openSite(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, worker.openSite(nil))
 	if _, ok := worker.fileOf("https://api.example.com/files/" + f.Name()); ok {
 		t.Error("a process that knows no address of ours knows a link")
 	}
@@ -64,13 +58,9 @@ func TestLinksOfUploads(t *testing.T) {
 func TestCallbackURL(t *testing.T) {
 	t.Parallel()
 	keys, err := hint.NewKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	here := "http://" + listener.Addr().String() + "/"
 	for name, test := range map[string]struct {
@@ -101,9 +91,7 @@ func TestCallbackURL(t *testing.T) {
 			if test.keyless {
 				g.hints = hint.Keys{}
 			}
-			if err := g.openSite(listener); err != nil {
-				t.Fatal(err)
-			}
+			must(t, g.openSite(listener))
 			want := test.want
 			if want != "" {
 				want += "callbacks/" + keys.Token("task_1", 2)
@@ -120,9 +108,7 @@ func TestCallbackURL(t *testing.T) {
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	for public, want := range map[string]string{
 		"":                             "",
@@ -131,9 +117,7 @@ func TestPublicURL(t *testing.T) {
 		"https://api.example.com:8443": "https://api.example.com:8443",
 	} {
 		g := &Gateway{Config: Config{PublicURL: public}}
-		if err := g.openSite(listener); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.openSite(listener))
 		if got := g.publicURL(); got != want {
 			t.Errorf("of %q: %q, want %q", public, got, want)
 		}
@@ -145,9 +129,7 @@ func TestPublicURL(t *testing.T) {
 func TestTaskAddresses(t *testing.T) {
 	t.Parallel()
 	site, err := outbound.ParseSite("https://API.example.com:443")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := &Gateway{site: site}
 	const id = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 	const file = "/v1/tasks/" + id + "/files/3"

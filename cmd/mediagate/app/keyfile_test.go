@@ -31,9 +31,7 @@ const (
 func written(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 	if err := os.Chmod(name, mode); err != nil { // past the umask
 		t.Fatal(err)
 	}
@@ -49,9 +47,7 @@ func TestEncryptionKeysFile(t *testing.T) {
 	inFile, fileInFile := "encryption_keys: ["+first[0]+"]\n", "encryption_keys_file: "+name+"\n"
 	loose := written(t, first[0], 0o602)
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	for name, test := range map[string]struct {
 		base     []string
 		text     string

@@ -28,9 +28,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile("../../../docs/running.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## Limits\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var told, counted [][2]string

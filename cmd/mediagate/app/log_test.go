@@ -47,9 +47,7 @@ func TestVendorWritesNotIntoTheLog(t *testing.T) { //nolint:paralleltest // see 
 
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	wrote, idle := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -73,14 +71,10 @@ func TestVendorWritesNotIntoTheLog(t *testing.T) { //nolint:paralleltest // see 
 		PutIdleConn:  func(error) { close(idle) },
 	}
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "http://"+listener.Addr().String(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Authorization", "Bearer the-secret")
 	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
 	for end := time.Now().Add(30 * time.Second); !strings.Contains(text.String(), "\n"); time.Sleep(time.Millisecond) {

@@ -25,13 +25,19 @@ func hashOf(key string) string {
 	return hex.EncodeToString(hash[:])
 }
 
+// must ends the test with an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // keyFile makes a file that holds a text.
 func keyFile(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -46,9 +52,7 @@ func sourcesOf(t *testing.T, text string) Sources {
 func TestOperatorsOfSettings(t *testing.T) {
 	t.Parallel()
 	c, err := Load(sourcesOf(t, "operators:\n- {name: ada, key_file: "+keyFile(t, adaKey+"\n")+", role: operate}\n- {name: rosa@example.com, key_hash: "+strings.ToUpper(hashOf(rosaKey))+", role: read}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []api.Operator{
 		{Name: "admin", KeyHash: api.HashKey(rootKey), Role: mediagate.RoleAdmin},
 		{Name: "ada", KeyHash: api.HashKey(adaKey), Role: mediagate.RoleOperate},
@@ -61,6 +65,17 @@ func TestOperatorsOfSettings(t *testing.T) {
 	text, err := c.Print()
 	if err != nil || strings.Contains(strings.ToLower(text), hashOf(rosaKey)) || strings.Contains(text, adaKey) || !strings.Contains(text, "name: rosa@example.com") {
 		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
+func wantProblems(t *testing.T, err error, want []string) {
+	t.Helper()
+	var got []string
+	for _, one := range leaves(err) {
+		got = append(got, one.Error())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
 
@@ -90,13 +105,7 @@ func TestOperatorsNameEveryProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Load(sourcesOf(t, "operators: ["+tt.operators+"]\n"))
-			var got []string
-			for _, one := range leaves(err) {
-				got = append(got, one.Error())
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
+			wantProblems(t, err, tt.want)
 		})
 	}
 }
@@ -140,13 +149,7 @@ func TestOIDCNamesEveryProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, err := Load(sourcesOf(t, tt.text))
-			var got []string
-			for _, one := range leaves(err) {
-				got = append(got, one.Error())
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
+			wantProblems(t, err, tt.want)
 			if text, err := c.Print(); err != nil || strings.Contains(text, "the secret of the client") {
 				t.Errorf("%v:\n%s", err, text)
 			}
@@ -162,23 +165,17 @@ func TestOperatorsAreReadAnew(t *testing.T) {
 	line := "- {name: ada, key_file: " + ada + ", role: operate}\n"
 	src := sourcesOf(t, "operators:\n"+line)
 	c, err := Load(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := &Gateway{Config: c, log: slog.New(slog.DiscardHandler), opts: Options{Sources: &src}}
 	inForce, err := g.openOperators()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g.operators.use = func(list []api.Operator) error {
 		inForce = list
 		return nil
 	}
 	change := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 		for range 4 { // twice: a settings file may name other files
 			g.operators.checkFiles(t.Context())
 		}
@@ -217,9 +214,7 @@ func TestOperatorsWithoutAFile(t *testing.T) {
 	src := sourcesOf(t, "")
 	src.File = ""
 	c, err := Load(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := &Gateway{Config: c, log: slog.New(slog.DiscardHandler), opts: Options{Sources: &src}}
 	if list, err := g.openOperators(); err != nil || len(list) != 1 || g.follows() || g.checkOperators(t.Context()) != nil {
 		t.Errorf("%v, %v", list, err)

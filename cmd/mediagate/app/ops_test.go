@@ -121,15 +121,11 @@ func TestOpsServerBounds(t *testing.T) {
 		server.Start()
 		defer server.Close()
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		go func() { _, _ = io.WriteString(conn, line+"X: "+strings.Repeat("x", 64<<10)+"\r\n\r\n") }()
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer answer.Body.Close()
 		if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("status %d", answer.StatusCode)

@@ -67,9 +67,7 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 		t.Fatal(problems)
 	}
 	channels, err := openChannels(all.Builtin(), domainChannels(settings, models), providers.Options{}, fetcher{}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, _ := models.Passthrough("film")
 	routes := m.Operations()[0].Routes()
 	for _, test := range []struct{ upstream, want string }{{"film-1", "one"}, {"film-2", "other"}} {

@@ -1,8 +1,6 @@
 package app_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,13 +13,9 @@ import (
 func TestPrintRedacts(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, whole, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := c.Print()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, secret := range []string{"hunter2", "very-secret", "0123456789abcdef", "MDEyMzQ1", "00000000"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("%q is printed:\n%s", secret, text)
@@ -37,12 +31,7 @@ func TestPrintRedacts(t *testing.T) {
 // TestFiles checks that the models of catalog_dir are named with the channels that serve them.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for _, id := range []string{"alpha-v3", "beta-q3"} {
-		if err := os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := folder(t, map[string]string{"alpha-v3.yaml": "id: alpha-v3\n", "beta-q3.yaml": "id: beta-q3\n"})
 	c := app.Config{CatalogDir: dir, Channels: []app.Channel{
 		{Name: "vidu-b", Provider: "vidu"}, {Name: "vidu-a", Provider: "vidu"}, {Name: "kling-a", Provider: "kling", Models: []string{"alpha-video-o1"}},
 	}}
@@ -86,9 +75,7 @@ func TestPrintRedactsURLs(t *testing.T) {
 				Outbound: app.Outbound{Proxy: in},
 			}
 			text, err := c.Print()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if strings.Contains(text, "hunter2") || strings.Contains(text, "ter2") {
 				t.Errorf("a secret is printed:\n%s", text)
 			}
@@ -107,9 +94,7 @@ func TestPrintRedactsURLs(t *testing.T) {
 					Proxy string `yaml:"proxy"`
 				} `yaml:"outbound"`
 			}
-			if err := yaml.Unmarshal([]byte(text), &got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.Unmarshal([]byte(text), &got))
 			places := []string{got.DatabaseURL, got.PublicURL, got.S3.Endpoint, got.S3.PublicEndpoint, got.Channels[0].BaseURL, got.Channels[0].Proxy, got.Outbound.Proxy}
 			if diff := cmp.Diff([]string{want, want, want, want, want, want, want}, places); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -39,16 +39,12 @@ func TestTrustedProxies(t *testing.T) {
 				args = append(args, "-trusted-proxies", test.flag)
 			}
 			c, err := load(t, complete+test.text, env, args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(test.want, c.TrustedProxies); diff != "" {
 				t.Error(diff)
 			}
 			text, err := c.Print()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, after, _ := strings.Cut(text, "trusted_proxies:")
 			shown, _, _ := strings.Cut(after, "\nlog_level")
 			if got := strings.TrimPrefix(shown, " "); got != test.shown {

@@ -67,9 +67,7 @@ func (*answers) AddSearchAttributes(context.Context, *operatorservice.AddSearchA
 func gatewayAt(t *testing.T, a *answers) *Gateway {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if a.fault != nil {
 			if err := a.fault(info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]); err != nil {
@@ -237,21 +235,5 @@ func TestWorkerIsReadyOncePolling(t *testing.T) {
 	a.types["MediagateModel"] = enumspb.INDEXED_VALUE_TYPE_TEXT
 	if err := g.checkPolling(t.Context()); err == nil || !strings.Contains(err.Error(), "MediagateModel is of type Text") {
 		t.Errorf("with one of another type: %v", err)
-	}
-}
-
-// TestTemporalOfAnotherAuthority checks that a certificate of another authority ends the wait
-// too.
-func TestTemporalOfAnotherAuthority(t *testing.T) {
-	t.Parallel()
-	ours := newAuthority(t)
-	c := Defaults()
-	c.Temporal.Address = startFrontend(t, ours).addr
-	c.Temporal.TLS = TemporalTLS{Mode: tlsAuto, CA: newAuthority(t).file, ServerName: "temporal.internal"}
-	g := &Gateway{Config: c, Temporal: dialTemporal(t, c.Temporal), log: slog.New(slog.DiscardHandler)}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := g.awaitTemporal(ctx); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
-		t.Errorf("it ends with %v", err)
 	}
 }

@@ -50,9 +50,7 @@ func newReloading(t *testing.T, c Config) *reloading {
 
 func (r *reloading) write(name, text string) {
 	r.t.Helper()
-	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600))
 }
 
 // want looks twice, and checks how many catalogs were taken by now.
@@ -97,13 +95,9 @@ func TestReloadWhatIsNoFile(t *testing.T) {
 			t.Parallel()
 			r := newReloading(t, Config{})
 			path := filepath.Join(r.dir, "a.yaml")
-			if err := c.put(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.put(path))
 			r.want(0, c.want)
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(path))
 			r.want(1, "")
 		})
 	}
@@ -143,16 +137,12 @@ func TestReload(t *testing.T) {
 	}
 	r.write("b.yaml", "id: [\n")
 	r.want(2, "b.yaml")
-	if err := os.Remove(filepath.Join(r.dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(r.dir, "b.yaml")))
 	r.want(3, "") // mended by going back
 	if _, ok := r.taken[2].Model("alpha-v3"); !ok {
 		t.Error("alpha-v3 is not back")
 	}
-	if err := os.RemoveAll(r.dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(r.dir))
 	r.want(3, "no such file")
 }
 
@@ -164,24 +154,14 @@ func TestReloadThroughLinks(t *testing.T) {
 	link := func(generation, text string) {
 		t.Helper()
 		dir := filepath.Join(r.dir, generation)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600))
 		next := filepath.Join(r.dir, "next")
-		if err := os.Symlink(generation, next); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(next, filepath.Join(r.dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(generation, next))
+		must(t, os.Rename(next, filepath.Join(r.dir, "..data")))
 	}
 	link("..1", dearer)
-	if err := os.Symlink("..data/a.yaml", filepath.Join(r.dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("..data/a.yaml", filepath.Join(r.dir, "a.yaml")))
 	r.want(1, "")
 	link("..2", "id: theta-image-turbo\nenabled: false\n")
 	r.want(2, "")

@@ -88,9 +88,7 @@ func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) 
 func TestWarnsOfModelsThatEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "zeta.yaml"), []byte("id: zeta-3.1-flash-image-preview\nends: 2027-03-31\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "zeta.yaml"), []byte("id: zeta-3.1-flash-image-preview\nends: 2027-03-31\n"), 0o600))
 	for now, want := range map[string][]string{
 		"2027-02-28T23:59:59Z": nil,
 		"2027-03-01T00:00:00Z": {"model zeta-3.1-flash-image-preview ends on 2027-03-31"}, // and not its alias
@@ -98,9 +96,7 @@ func TestWarnsOfModelsThatEnd(t *testing.T) {
 		"2027-04-01T00:00:00Z": {"model zeta-3.1-flash-image-preview ended on 2027-03-31"},
 	} {
 		at, err := time.Parse(time.RFC3339, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := (Config{CatalogDir: dir}).Ending(at); !slices.Equal(got, want) {
 			t.Errorf("at %s: %q, want %q", now, got, want)
 		}

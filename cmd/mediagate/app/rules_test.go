@@ -17,9 +17,7 @@ func TestPublicURLTakesNoWebhooks(t *testing.T) {
 			c := Defaults()
 			c.PublicURL = public
 			rules, err := c.rules()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := rules.CheckWebhookURL(own); err == nil {
 				t.Errorf("%s is taken as a webhook", own)
 			}

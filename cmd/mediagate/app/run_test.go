@@ -34,9 +34,7 @@ func TestListen(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			if r.API != nil {
 				got = append(got, "api")

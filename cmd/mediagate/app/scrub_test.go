@@ -40,6 +40,9 @@ func secretive() (c Config, secrets map[string]string) {
 	c.ChannelCredentials = Credentials{"c": {"api_key": secrets["credential apart"]}}
 	secrets["temporal"] = "temporal-api-key-0123456789"
 	c.Temporal.APIKey = secrets["temporal"]
+	secrets["moderation"], secrets["moderation's password"] = "sk-of-the-endpoint-0123456789", "password-of-the-endpoint"
+	c.Moderation.APIKey = secrets["moderation"]
+	c.Moderation.URL = "https://me:" + secrets["moderation's password"] + "@example.com/v1/moderations"
 	c.Channels = []Channel{
 		{Name: "a", Provider: "kling", Credentials: map[string]string{"api_key": secrets["credential"]}, CallbackSecret: secrets["callback"]},
 		{Name: "b", Provider: "vertex", Credentials: map[string]string{"service_account": string(account)}},

@@ -47,13 +47,9 @@ func newAuthority(t *testing.T) authority {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cert, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := authority{cert: cert, key: key, file: filepath.Join(t.TempDir(), "ca.pem")}
 	writePEM(t, a.file, "CERTIFICATE", raw)
 	return a
@@ -62,17 +58,13 @@ func newAuthority(t *testing.T) authority {
 func newKeyPair(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key
 }
 
 func writePEM(t *testing.T, file, kind string, raw []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600))
 }
 
 // issue writes cert.pem and key.pem into the folder.
@@ -83,13 +75,9 @@ func (a authority) issue(t *testing.T, dir, name string, serial int64) (cert, ke
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, pair.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(pair)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writePEM(t, cert, "CERTIFICATE", raw)
 	writePEM(t, key, "PRIVATE KEY", secret)
@@ -165,15 +153,11 @@ func startFrontend(t *testing.T, a authority) *frontend {
 	t.Helper()
 	cert, key := a.issue(t, t.TempDir(), "temporal.internal", 100)
 	own, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clients := x509.NewCertPool()
 	clients.AddCert(a.cert)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := &frontend{addr: l.Addr().String()}
 	server := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(&tls.Config{
@@ -196,13 +180,9 @@ func startFrontend(t *testing.T, a authority) *frontend {
 func dialTemporal(t *testing.T, settings Temporal) client.Client {
 	t.Helper()
 	o, err := settings.options(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := client.NewLazyClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -274,9 +254,7 @@ func TestTemporalCertificateIsReadAnew(t *testing.T) {
 		{"the first one", func() {}, 1},
 		{"a renewed one", func() { a.issue(t, dir, "mediagate", 2) }, 2},
 		{"half of the next one", func() {
-			if err := os.WriteFile(cert, []byte("-----BEGIN"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(cert, []byte("-----BEGIN"), 0o600))
 		}, 2},
 		{"the next one", func() { a.issue(t, dir, "mediagate", 3) }, 3},
 	} {
@@ -311,15 +289,9 @@ func TestTemporalSettings(t *testing.T) {
 	_, otherKey := a.issue(t, t.TempDir(), "mediagate", 2)
 	loose := filepath.Join(dir, "loose.pem")
 	text, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(loose, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(loose, 0o602); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(loose, text, 0o600))
+	must(t, os.Chmod(loose, 0o602))
 	for name, test := range map[string]struct {
 		tls       TemporalTLS
 		apiKey    string

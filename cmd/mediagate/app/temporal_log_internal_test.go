@@ -45,9 +45,7 @@ func TestEverydayLinesAreNoWarnings(t *testing.T) {
 			for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
 				var out bytes.Buffer
 				o, err := Temporal{TLS: TemporalTLS{Mode: tlsOff}}.options(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				c.say(log.With(o.Logger, "WorkflowID", "task_1"))
 				text := out.String()
 				if level == slog.LevelInfo && c.want == "DEBUG" {

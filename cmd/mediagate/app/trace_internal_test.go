@@ -151,9 +151,7 @@ func TestTracesAreExported(t *testing.T) {
 			if protocol == "grpc" {
 				var lc net.ListenConfig
 				l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				server := grpc.NewServer()
 				collector.RegisterTraceServiceServer(server, took)
 				go func() { _ = server.Serve(l) }()
@@ -169,9 +167,7 @@ func TestTracesAreExported(t *testing.T) {
 			t.Setenv("OTEL_SERVICE_NAME", "gateway-eu")
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 			traced, err := openTraces(t.Context(), "1.2.3", slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			watch := traced.watch(mediagate.Channel{Name: "kling-a", Provider: "kling"})
 			watch(t.Context(), vendorhttp.Reads)(http.StatusOK, nil) // of no task
 			ctx := context.WithValue(tracing.Below(t.Context(), someParent), attemptKey{}, 3)
@@ -207,9 +203,7 @@ func TestAHangingCollectorHoldsNobodyUp(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
 	traced, err := openTraces(t.Context(), "1.2.3", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := tracing.Below(t.Context(), someParent)
 	traced.call(ctx, "callback")(http.StatusOK, "")
 	<-asked // an export is under way, and stays so

@@ -32,9 +32,7 @@ func keptSpans(t *testing.T) (*tracetest.InMemoryExporter, []interceptor.WorkerI
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	around, err := (&traces{provider: provider, tracer: provider.Tracer("test")}).interceptors()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []interceptor.WorkerInterceptor
 	for _, i := range around {
 		list = append(list, i.(interceptor.WorkerInterceptor)) // as the library takes them for its workers
@@ -46,9 +44,7 @@ func keptSpans(t *testing.T) (*tracetest.InMemoryExporter, []interceptor.WorkerI
 func header(t *testing.T, parent string) *commonpb.Header {
 	t.Helper()
 	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{"traceparent": parent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &commonpb.Header{Fields: map[string]*commonpb.Payload{"_tracer-data": payload}}
 }
 
@@ -80,9 +76,7 @@ func TestARunIsTraced(t *testing.T) {
 			env.RegisterWorkflow(workflows.DeliverWebhook)
 			env.RegisterActivity(w.Activities)
 			env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: activitytest.TaskID})
-			if err := env.GetWorkflowError(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, env.GetWorkflowError())
 			counts := map[string]int{}
 			for _, s := range spans.GetSpans() {
 				counts[s.Name]++
@@ -115,26 +109,18 @@ func TestAReplayMakesNoSpans(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			history, err := client.HistoryFromJSON(bytes.NewReader(text), client.HistoryJSONOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().Header = header(t, someParent)
 			spans, around := keptSpans(t)
 			r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: around})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.RegisterWorkflow(workflows.Generate)
 			r.RegisterWorkflow(workflows.DeliverWebhook)
 			r.RegisterWorkflow(workflows.Channel)
 			r.RegisterWorkflow(workflows.Wake)
-			if err := r.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history))
 			for _, s := range spans.GetSpans() {
 				t.Errorf("a replay made the span %s", s.Name)
 			}
