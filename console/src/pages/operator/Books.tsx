@@ -1,4 +1,4 @@
-// Whether the books are right, and what was earned.
+// The check of the ledger, and the usage of all accounts.
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call } from '../../api/client';
@@ -87,7 +87,7 @@ function Usage() {
   );
 }
 
-/** What a row is of: an account or a key by its name too, which two may share. */
+/** The name of a row. An account or a key has its id below its name, since two of them may have the same name. */
 function Named({ by, row }: { by: (typeof groups)[number]; row: Row }) {
   const id = row[by];
   if (!id) return <>{words.ui.none}</>;

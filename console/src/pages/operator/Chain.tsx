@@ -1,4 +1,5 @@
-// A task in its chain, as operators see it: without the files, which are the client's.
+// The tasks whose files a task uses, and the tasks that use its files. Operators see the ids and states,
+// but not the files, which belong to the client.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -15,7 +16,7 @@ import { TaskLink } from './parts';
 
 const w = words.task.chain;
 
-/** The tasks whose files the task uses. */
+/** The tasks whose files this task uses. */
 export function MadeFrom({ story }: { story: Story }) {
   const groups = groupSources(story.sources ?? []);
   if (groups.length === 0) return null;
@@ -28,7 +29,7 @@ export function MadeFrom({ story }: { story: Story }) {
   );
 }
 
-/** The tasks that use a file of the task, newest first. */
+/** The tasks that use a file of this task, newest first. */
 export function UsedBy({ id }: { id: string }) {
   const query = { source: id, limit: 10 };
   const { data } = useQuery({

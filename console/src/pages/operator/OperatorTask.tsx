@@ -1,4 +1,4 @@
-// The story of one task: what it waits for and its levers, then its life, line by line.
+// The page of one task: what it waits for and which commands apply, then its events, attempts, money and callbacks.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -28,7 +28,7 @@ export function OperatorTask() {
     refetchInterval: (q) => (isUnknown(q.state.error) || (q.state.data && !isOpen(q.state.data) && q.state.data.webhook?.state !== 'pending') ? false : 3_000),
   });
   if (!data) return isUnknown(error) ? <Unknown /> : error ? <Problem error={error} /> : <Loading />;
-  // Nothing of one task stays on the page of another, its request least of all.
+  // The key gives each task a page of its own, so that the request of one task never shows on the page of another.
   return <View key={id} story={data} />;
 }
 
@@ -190,10 +190,10 @@ export function LedgerTable({ entries, currency, withTask = false }: { entries: 
   );
 }
 
-// The button that had the focus is gone.
+// Moves the focus to the request, which replaces the button that had the focus.
 const focus = (box: HTMLElement | null) => box?.focus();
 
-/** What the client wrote is read only when it is asked for: that is on record. */
+/** The client's request. It is read only when the operator asks for it, because the audit records each read. */
 function Prompt({ id }: { id: string }) {
   const read = useMutation({ mutationFn: () => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { query: { prompt: true } }) });
   if (!useMay('operate')) return <p className="soft">{w.promptRole}</p>;

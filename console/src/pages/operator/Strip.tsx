@@ -1,4 +1,4 @@
-// Strip lists, in one line, the parts of the service and the channels that are in trouble.
+// Strip shows in one line how many tasks are stuck, and which parts of the service and which channels are in trouble.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui';
