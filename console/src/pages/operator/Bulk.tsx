@@ -7,10 +7,11 @@ import type { Action, JobStatus, Matched } from '../../api/admin';
 import { call, faults, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { queryClient, useMay } from '../../session';
-import { Badge, Button, Code, Dialog, Field, Problem, Select } from '../../ui';
+import { Badge, Button, Code, Dialog, Facts, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { ChannelChoice, mostReason } from './Levers';
 import { Elsewhere } from './parts';
+import { previewOf, type SkippedBy } from './preview';
 import css from './operator.module.css';
 
 const w = words.operator;
@@ -94,32 +95,71 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
       {/* The button that starts the job is not where Preview is, so that a double click on Preview starts nothing. */}
       <div role="status">
         {count.data && (
-          <div className="note warn stack">
-            <p>
-              <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && <span>{w.bulk.skipped}</span>}
-            </p>
-            <ul className={`${css.bulktasks} mono`}>
-              {count.data.tasks?.slice(0, shown).map((id) => (
-                <li key={id}>
-                  <Link to="/operator/tasks/$id" params={{ id }} target="_blank">
-                    {id}
-                    <span className="sr"> {w.newTab}</span>
-                  </Link>
-                </li>
-              ))}
-              {count.data.matched > shown && <li>{w.bulk.more(count.data.matched - shown)}</li>}
-            </ul>
-            {count.data.matched > 0 && (
-              <div>
-                <Button variant={action === 'fail' ? 'danger' : 'main'} onClick={() => !begin.isPending && begin.mutate()}>
-                  {begin.isPending ? w.sending : w.bulk.begin(w.action[action], count.data.matched)}
-                </Button>
-              </div>
-            )}
-          </div>
+          <Preview
+            matched={count.data}
+            action={action}
+            sending={begin.isPending}
+            onBegin={() => {
+              if (!begin.isPending) begin.mutate();
+            }}
+          />
         )}
       </div>
     </form>
+  );
+}
+
+/** What the job would do, and the button that starts it unless it would change nothing. */
+function Preview({ matched: found, action, sending, onBegin }: { matched: Matched; action: Action; sending: boolean; onBegin: () => void }) {
+  const { matched, tasks = [] } = found;
+  const preview = previewOf(found);
+  return (
+    <div className="note warn stack">
+      <p>
+        <strong>{w.bulk.matched(matched)}</strong> {preview?.isPartial && <span>{w.bulk.checked(preview.checked)}</span>}
+      </p>
+      {preview && matched > 0 && (
+        <Facts
+          rows={[
+            [w.bulk.applies(w.action[action]), <strong>{w.count(preview.applies)}</strong>],
+            preview.skips > 0 && [w.bulk.skips, <SkippedTasks n={preview.skips} reasons={preview.skipped} />],
+          ]}
+        />
+      )}
+      <ul className={`${css.bulktasks} mono`}>
+        {tasks.slice(0, shown).map((id) => (
+          <li key={id}>
+            <Link to="/operator/tasks/$id" params={{ id }} target="_blank">
+              {id}
+              <span className="sr"> {w.newTab}</span>
+            </Link>
+          </li>
+        ))}
+        {matched > shown && <li>{w.bulk.more(matched - shown)}</li>}
+      </ul>
+      {matched > 0 && !preview?.isIdle && (
+        <div>
+          <Button variant={action === 'fail' ? 'danger' : 'main'} onClick={onBegin}>
+            {sending ? w.sending : preview && !preview.isPartial ? w.bulk.begin(w.action[action], preview.applies) : w.bulk.beginAll(w.action[action])}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function SkippedTasks({ n, reasons }: { n: number; reasons: readonly SkippedBy[] }) {
+  return (
+    <>
+      <strong>{w.count(n)}</strong>
+      <ul className={css.skipped}>
+        {reasons.map(({ reason, text, n }) => (
+          <li key={reason}>
+            {n.toLocaleString('en-GB')} {text}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
