@@ -70,15 +70,15 @@ function Usage() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={w.noUsage} />}
       {data && data.data.length > 0 && (
-        <Table label={w.usage} head={[w.group_by[by], <Right>{w.cost}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
+        <Table cards label={w.usage} head={[w.group_by[by], <Right>{w.cost}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
           {data.data.map((row, i) => (
             <tr key={i}>
               <th scope="row" className={by === 'day' ? 'nowrap' : `foreign ${css.named}`}><Named by={by} row={row} /></th>
-              <td className="number"><Amount value={row.cost} currency={currency} /></td>
-              <td className="number">{row.tasks.completed}</td>
-              <td className="number">{row.tasks.failed}</td>
-              <td className="number">{row.tasks.cancelled}</td>
-              <td className="number">{row.tasks.pending + row.tasks.processing}</td>
+              <td className="number" data-label={w.cost}><Amount value={row.cost} currency={currency} /></td>
+              <td className="number" data-label={w.completed}>{row.tasks.completed}</td>
+              <td className="number" data-label={w.failed}>{row.tasks.failed}</td>
+              <td className="number" data-label={w.cancelled}>{row.tasks.cancelled}</td>
+              <td className="number" data-label={w.open}>{row.tasks.pending + row.tasks.processing}</td>
             </tr>
           ))}
         </Table>

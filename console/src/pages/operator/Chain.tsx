@@ -61,7 +61,7 @@ function Tasks({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section>
       <h2>{title}</h2>
-      <Table label={title} head={[words.operator.task, words.operator.state, words.operator.fields]}>
+      <Table cards label={title} head={[words.operator.task, words.operator.state, words.operator.fields]}>
         {children}
       </Table>
     </section>
@@ -72,8 +72,8 @@ function Row({ id, badge, fields, linked }: { id: string; badge: ReactNode; fiel
   return (
     <tr>
       <th scope="row">{linked ? <TaskLink id={id} /> : <span className="mono">{id}</span>}</th>
-      <td>{badge}</td>
-      <td className="mono">{fields.join(', ')}</td>
+      <td data-label={words.operator.state}>{badge}</td>
+      <td className="mono" data-label={words.operator.fields}>{fields.join(', ')}</td>
     </tr>
   );
 }

@@ -14,6 +14,7 @@ import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Ri
 import { words } from '../../words';
 import { Levers, OrderDialog, type Order } from './Levers';
 import { MadeFrom, UsedBy } from './Chain';
+import { lastErrorOf, type FailedAttempt } from './lastError';
 import { AccountLink, Elsewhere, Soon, TaskLink, TasksLinked, Why, readable, useSaid } from './parts';
 import css from './operator.module.css';
 
@@ -37,6 +38,7 @@ function View({ story }: { story: Story }) {
   const { waits_for: wait, stuck } = story;
   const [order, setOrder] = useState<Order | null>(null);
   const [said, say] = useSaid();
+  const lastError = lastErrorOf(story);
   return (
     <>
       <PageHead title={w.task} lead={<Code text={story.id} />}>
@@ -60,6 +62,7 @@ function View({ story }: { story: Story }) {
               wait && wait.channels.length > 0 && [w.channel, <span className="mono">{wait.channels.join(', ')}</span>],
               wait && wait.until !== null && [w.until, <><Time unix={wait.until} />, <Soon unix={wait.until} /></>],
               wait && [w.then, readable(wait.then)],
+              lastError && [w.lastError, <LastError attempt={lastError} />],
               [w.money, <Money task={story} />],
             ]}
           />
@@ -142,17 +145,17 @@ function View({ story }: { story: Story }) {
         {story.deliveries.length > 0 && (
           <section>
             <h2>{w.deliveries}</h2>
-            <Table label={w.deliveries} head={['#', w.at, w.answer, <Right>{w.took}</Right>, w.nextAttempt]}>
+            <Table cards label={w.deliveries} head={['#', w.at, w.answer, <Right>{w.took}</Right>, w.nextAttempt]}>
               {story.deliveries.map((d, i) => (
                 <tr key={i}>
-                  <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
-                  <td><Time unix={d.at} /></td>
-                  <td className={css.wide}>
+                  <th scope="row" data-label="#">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
+                  <td data-label={w.at}><Time unix={d.at} seconds /></td>
+                  <td className={css.wide} data-label={w.answer}>
                     {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                     {d.error !== null && <Foreign text={d.error} limit={200} />}
                   </td>
-                  <td className="number">{d.duration_ms} ms</td>
-                  <td><Time unix={d.next_attempt_at} /></td>
+                  <td className="number" data-label={w.took}>{d.duration_ms} ms</td>
+                  <td data-label={w.nextAttempt}><Time unix={d.next_attempt_at} seconds /></td>
                 </tr>
               ))}
             </Table>
@@ -160,6 +163,18 @@ function View({ story }: { story: Story }) {
         )}
       </div>
       <OrderDialog order={order} onClose={() => setOrder(null)} onDone={say} />
+    </>
+  );
+}
+
+/** The last error of a vendor: code and message, then where and when it came. */
+function LastError({ attempt }: { attempt: FailedAttempt }) {
+  return (
+    <>
+      <Foreign text={attempt.error} limit={300} />
+      <p className="soft">
+        {w.attempt(attempt.n)} · <span className="foreign">{attempt.channel}</span> · <Ago unix={attempt.ended ?? attempt.started} />
+      </p>
     </>
   );
 }
