@@ -23,7 +23,7 @@ export const en = {
     signedInAs: (name: string) => `Signed in as ${name}`,
     theOperator: (name: string | null, role: string | null) => (name === role ? `${name} · operator` : `${name} · operator (${role})`),
     menu: 'Menu',
-    installation: (host: string, version: string) => `${host} · version ${version}`,
+    installation: (host: string, version: string) => `${host} · version\u00a0${version}`,
     away: 'The service cannot be reached. What you see may be out of date. This page reconnects automatically.',
     missing: 'Page not found',
     broken: 'Something went wrong on this page.',

@@ -1,6 +1,6 @@
 // Queries that several pages for operators share.
 import { queryOptions } from '@tanstack/react-query';
-import type { Channel, Readiness } from '../../api/admin';
+import type { Channel, Readiness, TaskPage } from '../../api/admin';
 import { ApiError, call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { List } from '../../api/types';
@@ -22,6 +22,13 @@ export function toneOf(channel: Channel): Tone {
 export function usable(channels: readonly Channel[] | undefined): string[] {
   return (channels ?? []).filter((c) => c.enabled && c.provider !== '').map((c) => c.name);
 }
+
+/** The number of stuck tasks of all accounts. The pages that show it choose whether it is polled. */
+export const stuckCountQuery = queryOptions({
+  queryKey: queryKeys.stuckCount,
+  queryFn: async ({ signal }) => (await call<TaskPage>('GET', '/admin/v1/tasks', { query: { stuck: true, total: true, limit: 1 }, signal })).total ?? 0,
+  staleTime: 10_000,
+});
 
 export const readyQuery = queryOptions({
   queryKey: queryKeys.ready,

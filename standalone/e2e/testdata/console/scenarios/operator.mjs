@@ -15,7 +15,7 @@ export default async ({come, base, key, admin}) => {
 	await v.holds(() => /Tasks\s+\d+ stuck/.test(document.querySelector('nav a.active').innerText))
 	await v.holds(() => /\d+ stuck/.test(document.querySelector('.operator-strip').innerText))
 	// The operator sees which installation this is, and its version.
-	await v.holds(() => document.querySelector('.installation').innerText.startsWith(`${location.host} · version `))
+	await v.holds(() => document.querySelector('.installation').innerText.startsWith(`${location.host} · version`))
 	await v.inspect('stuck')
 	must(!asked.includes('/admin/v1/ledger/check'), 'opening the page checks the ledger')
 	await v.press('link', id)
@@ -41,7 +41,7 @@ export default async ({come, base, key, admin}) => {
 		return (await answer.json()).data[0].task_id
 	}
 	const ended = await submit('/v1/images/generations', {model: 'theta-image-turbo', prompt: 'a heron'})
-	await until('the picture', async () => (await (await fetch(`${base}/v1/tasks/${ended}`, {headers: {Authorization: `Bearer ${key}`}})).json()).status === 'completed')
+	await until('the picture', async () => (await (await fetch(`${base}/admin/v1/tasks/${ended}`, {headers: {Authorization: `Bearer ${admin}`}})).json()).status === 'completed')
 	for (let i = 0; i < 2; i++) await submit('/v1/videos/generations', {model: 'alpha-v3', prompt: 'a heron [[sandbox: duration=600s]]'})
 	const dialog = text => document.querySelector('dialog[open]').innerText.includes(text)
 	await v.go('/operator?stuck=all&reference=drill')
