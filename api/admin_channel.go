@@ -161,6 +161,11 @@ func (s *Server) answerChannel(c *call, k knownChannel) error {
 	return c.ok(v)
 }
 
+// servesTask reports whether the channel serves a route of the task.
+func (c *Channel) servesTask(t *mediagate.Task) bool {
+	return slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return c.Serves(t.Model, r) })
+}
+
 // knownChannel is a channel with its configuration and its state in the database.
 type knownChannel struct {
 	Channel

@@ -12,19 +12,26 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 const (
 	defaultPace = 10  // tasks a second
 	maxPace     = 100 // a higher rate would leave clients too little of the database
-	// shownTasks is how many task ids a dry run lists.
+	// shownTasks is how many task ids a dry run lists, and how many tasks it reads at once.
 	shownTasks = 100
-	jobPrefix  = "job_"
+	// checkedTasks is how many tasks a dry run checks for whether the command applies. Each open task
+	// takes some queries.
+	checkedTasks = 1000
+	jobPrefix    = "job_"
 )
 
 // JobStore counts the tasks that the filter of a job selects, and records the job.
 type JobStore interface {
 	CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, error)
+	// SelectTasks lists tasks page by page. The filter's After need not be the id of a task.
+	SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)
 	NoteTaskJob(ctx context.Context, job mediagate.TaskJob) error
 }
 
@@ -35,16 +42,20 @@ type jobView struct {
 	Job     *string `json:"job"`
 }
 
-// dryView is what a job would do: how many tasks match, and the ids of the newest.
+// dryView is what a job would do. Checked are the newest of the tasks that match: the command applies
+// to some of them, and the job would skip the others. Tasks lists the ids of the newest.
 type dryView struct {
-	Matched int      `json:"matched"`
-	Tasks   []string `json:"tasks"`
+	Matched int                     `json:"matched"`
+	Checked int                     `json:"checked"`
+	Applies int                     `json:"applies"`
+	Skipped map[task.SkipReason]int `json:"skipped"`
+	Tasks   []string                `json:"tasks"`
 }
 
 var jobFields = []string{"filter", "action", "channel", "reason", "dry_run", "per_second"}
 
 // handleTaskActions begins a job that gives a command to all tasks that a filter selects. A dry run
-// only lists them. Unknown fields and filters are errors: a mistyped filter must not make the job
+// only counts them. Unknown fields and filters are errors: a mistyped filter must not make the job
 // act on more tasks than the operator meant.
 func (s *Server) handleTaskActions(c *call) error {
 	f, err := s.fieldsOf(c, &catalog.FieldMask{Whole: true})
@@ -74,10 +85,14 @@ func (s *Server) handleTaskActions(c *call) error {
 	if now := s.now(); filter.CreatedBefore.IsZero() || now.Before(filter.CreatedBefore) {
 		filter.CreatedBefore = now // the operator has not seen later tasks
 	}
+	var channel knownChannel
 	if a.Channel != "" {
-		if _, err := s.usableChannel(c.ctx, a.Channel); err != nil {
+		if channel, err = s.usableChannel(c.ctx, a.Channel); err != nil {
 			return err
 		}
+	}
+	if dry {
+		c.takeLong(checkTime)
 	}
 	matched := 0
 	if !none {
@@ -86,7 +101,11 @@ func (s *Server) handleTaskActions(c *call) error {
 		}
 	}
 	if dry {
-		return s.answerDryRun(c, filter, matched)
+		view, err := s.preview(c.ctx, filter, matched, a.Action, channel)
+		if err != nil {
+			return err
+		}
+		return c.ok(view)
 	}
 	if matched == 0 {
 		return c.ok(jobView{})
@@ -141,20 +160,55 @@ func (s *Server) handleJob(c *call) error {
 	return c.ok(jobStatusView{id, status.State, status.Count, workflowView{"actions/" + id, orNull(run), orNull(page)}})
 }
 
-func (s *Server) answerDryRun(c *call, f mediagate.TaskFilter, matched int) error {
-	view := dryView{Matched: matched, Tasks: []string{}}
-	if matched == 0 {
-		return c.ok(view)
-	}
+// preview checks the newest tasks that a filter selects, and counts those to which a command applies
+// and those that a job would skip. It changes nothing.
+func (s *Server) preview(
+	ctx context.Context, f mediagate.TaskFilter, matched int, action string, channel knownChannel,
+) (dryView, error) {
+	view := dryView{Matched: matched, Skipped: map[task.SkipReason]int{}, Tasks: []string{}}
 	f.Limit = shownTasks
-	tasks, _, err := s.cfg.Store.Tasks(c.ctx, f)
-	if err != nil {
-		return err
+	for more := matched > 0; more && view.Checked < checkedTasks; {
+		var tasks []mediagate.Task
+		var err error
+		if tasks, more, err = s.cfg.Store.SelectTasks(ctx, f); err != nil {
+			return view, err
+		}
+		for i := range tasks {
+			why, err := s.skipReason(ctx, &tasks[i], action, channel)
+			if err != nil {
+				return view, err
+			}
+			if view.Checked++; why == "" {
+				view.Applies++
+			} else {
+				view.Skipped[why]++
+			}
+			if len(view.Tasks) < shownTasks {
+				view.Tasks = append(view.Tasks, tasks[i].ID)
+			}
+			f.After = tasks[i].ID
+		}
 	}
-	for _, t := range tasks {
-		view.Tasks = append(view.Tasks, t.ID)
+	return view, nil
+}
+
+// skipReason returns why a job would skip a task, or "" if the command applies to it. The reason of
+// an ended task depends on its row alone, so nothing else is read for it.
+func (s *Server) skipReason(
+	ctx context.Context, t *mediagate.Task, action string, channel knownChannel,
+) (task.SkipReason, error) {
+	st := story.Story{State: task.State{Task: *t}}
+	if !t.Status.Terminal() {
+		var err error
+		if st, err = s.cfg.Store.Outlook(ctx, t.ID); err != nil {
+			return "", err
+		}
 	}
-	return c.ok(view)
+	why := st.State.SkipReason(action, st.At)
+	if why == "" && channel.Name != "" && !channel.servesTask(t) {
+		why = task.SkipChannel
+	}
+	return why, nil
 }
 
 // usableChannel returns the channel of that name, if it takes new jobs.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
 )
 
 // jobs records the started jobs.
@@ -19,25 +20,17 @@ func (g *gateway) jobs() []mediagate.TaskJob {
 	return g.starter.jobs
 }
 
-// TestTaskActions checks that a command for many tasks begins a job with the filter, and that a
-// dry run lists the matching tasks and begins nothing.
+// TestTaskActions checks that a command for many tasks begins a job with the filter.
 func TestTaskActions(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	g.seen()
-	first, second := g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`), g.submit(videos, `{"model":"alpha-v3","prompt":"b"}`)
-	g.fail(second, mediagate.Failure{Code: "internal_error", Message: "m"})
+	g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
+	g.fail(g.submit(videos, `{"model":"alpha-v3","prompt":"b"}`), mediagate.Failure{Code: "internal_error", Message: "m"})
 	began := g.clock.now()
 	g.clock.advance(time.Minute)
 	call := func(body string) answer { return g.operate(http.MethodPost, "/tasks/actions", body) }
 
-	a := call(`{"filter":{"model":"alpha-v3"},"action":"retry","reason":"a test","dry_run":true}`)
-	if want := `{"matched":2,"tasks":["` + second + `","` + first + `"]}`; a.status != 200 || strings.TrimSpace(a.body) != want {
-		t.Errorf("dry run: %d %s, want %s", a.status, a.body, want)
-	}
-	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test","dry_run":true}`); a.status != 200 || strings.TrimSpace(a.body) != `{"matched":0,"tasks":[]}` {
-		t.Errorf("dry run of nothing: %d %s", a.status, a.body)
-	}
 	if a := call(`{"filter":{"model":"none"},"action":"retry","reason":"a test"}`); a.status != 200 || strings.TrimSpace(a.body) != `{"matched":0,"job":null}` {
 		t.Errorf("nothing: %d %s", a.status, a.body)
 	}
@@ -45,7 +38,7 @@ func TestTaskActions(t *testing.T) {
 		t.Fatalf("jobs: %+v", jobs)
 	}
 
-	a = call(`{"filter":{"status":"pending","created_after":0},"action":"reroute","channel":"kling-a","reason":"the other is slow","per_second":3}`)
+	a := call(`{"filter":{"status":"pending","created_after":0},"action":"reroute","channel":"kling-a","reason":"the other is slow","per_second":3}`)
 	id, _ := a.at("job").(string)
 	if a.status != 202 || !strings.HasPrefix(id, "job_") {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -73,6 +66,60 @@ func TestTaskActions(t *testing.T) {
 	call(`{"filter":{"created_before":"` + before.Format(time.RFC3339) + `"},"action":"fail","reason":"a test"}`)
 	if jobs := g.jobs(); len(jobs) != 2 || !jobs[1].Filter.CreatedBefore.Equal(before) || jobs[1].PerSecond != 10 {
 		t.Errorf("of the past: %+v", jobs)
+	}
+}
+
+// TestTaskActionsDryRun checks that a dry run counts the tasks that would get the command and those
+// that would be skipped, lists the matching tasks, and begins nothing.
+func TestTaskActionsDryRun(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(cfg *api.Config) {
+		cfg.Channels = append(cfg.Channels, api.Channel{Name: "vidu-a", Provider: "vidu", Weight: 1, Serves: servesOf("vidu")})
+	})
+	g.seen()
+	first, second := g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`), g.submit(videos, `{"model":"alpha-v3","prompt":"b"}`)
+	g.fail(second, mediagate.Failure{Code: "internal_error", Message: "m"})
+	g.clock.advance(time.Minute)
+	both := `,"tasks":["` + second + `","` + first + `"]}`
+	for name, test := range map[string]struct{ filter, command, want string }{
+		"nothing matches": {`{"model":"none"}`, `"fail"`, `{"matched":0,"checked":0,"applies":0,"skipped":{},"tasks":[]}`},
+		"fail":            {`{"model":"alpha-v3"}`, `"fail"`, `{"matched":2,"checked":2,"applies":1,"skipped":{"ended":1}` + both},
+		"retry":           {`{"model":"alpha-v3"}`, `"retry"`, `{"matched":2,"checked":2,"applies":0,"skipped":{"at_work":1,"ended":1}` + both},
+		"redeliver":       {`{"model":"alpha-v3"}`, `"redeliver"`, `{"matched":2,"checked":2,"applies":0,"skipped":{"no_callback":1,"open":1}` + both},
+		"reroute":         {`{"model":"alpha-v3"}`, `"reroute","channel":"kling-a"`, `{"matched":2,"checked":2,"applies":1,"skipped":{"ended":1}` + both},
+		"reroute to a channel that does not serve the model": {
+			`{"model":"alpha-v3"}`, `"reroute","channel":"vidu-a"`, `{"matched":2,"checked":2,"applies":0,"skipped":{"channel":1,"ended":1}` + both,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := g.operate(http.MethodPost, "/tasks/actions", `{"filter":`+test.filter+`,"action":`+test.command+`,"reason":"a test","dry_run":true}`)
+			if a.status != 200 || strings.TrimSpace(a.body) != test.want {
+				t.Errorf("%d %s, want %s", a.status, a.body, test.want)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		if jobs := g.jobs(); len(jobs) != 0 {
+			t.Errorf("jobs: %+v", jobs)
+		}
+	})
+}
+
+// TestTaskActionsDryRunOfMany checks that a dry run reads page after page, and lists the ids of the
+// first page only.
+func TestTaskActionsDryRunOfMany(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.grant("1000")
+	for range 101 {
+		g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
+	}
+	g.clock.advance(time.Minute)
+	a := g.operate(http.MethodPost, "/tasks/actions", `{"filter":{"model":"alpha-v3"},"action":"fail","reason":"a test","dry_run":true}`)
+	tasks, _ := a.at("tasks").([]any)
+	if a.at("matched") != 101.0 || a.at("checked") != 101.0 || a.at("applies") != 101.0 || len(tasks) != 100 {
+		t.Errorf("%d, %d tasks: %s", a.status, len(tasks), a.body)
 	}
 }
 

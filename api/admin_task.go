@@ -141,7 +141,7 @@ func (s *Server) drainedFor(ctx context.Context, t *mediagate.Task) (names []str
 		disabled := slices.ContainsFunc(
 			states, func(state mediagate.ChannelState) bool { return state.Name == c.Name && !state.Enabled },
 		)
-		if disabled && slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return c.Serves(t.Model, r) }) {
+		if disabled && c.servesTask(t) {
 			names = append(names, c.Name)
 		}
 	}
@@ -389,7 +389,7 @@ func (s *Server) checkChannel(ctx context.Context, name string, t *mediagate.Tas
 	switch {
 	case err != nil:
 		return err
-	case !slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return k.Serves(t.Model, r) }):
+	case !k.servesTask(t):
 		return mediagate.Invalid("channel", "channel does not serve %s: %s", t.Model, name)
 	default:
 		return nil

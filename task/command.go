@@ -2,6 +2,7 @@ package task
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mediagate/mediagate"
 )
@@ -22,6 +23,55 @@ func CommandOf(action, channel string) Event {
 		return RedeliverRequested{}
 	default:
 		return nil
+	}
+}
+
+// SkipReason says why a command does not apply to a task. A job for many tasks skips such a task.
+type SkipReason string
+
+// The reasons to skip a task.
+const (
+	SkipEnded      SkipReason = "ended"            // the task has ended
+	SkipEnding     SkipReason = "ending"           // a cancel or a fail was requested
+	SkipOpen       SkipReason = "open"             // a redeliver needs a task that has ended
+	SkipNoCallback SkipReason = "no_callback"      // no callback can be sent again
+	SkipUnreadable SkipReason = "unreadable"       // a document of the task cannot be decoded
+	SkipClient     SkipReason = "waits_for_client" // the task waits for modal parameters
+	SkipSource     SkipReason = "waits_for_source" // the task waits for the tasks whose files it uses
+	SkipNotPolled  SkipReason = "not_polled"       // no channel polls for the task's job
+	SkipAtWork     SkipReason = "at_work"          // a step is at work, which a retry would only repeat
+	SkipDecided    SkipReason = "decided"          // an outcome or a refusal decides how the task ends
+	SkipChannel    SkipReason = "channel"          // the channel of the reroute does not serve the model
+)
+
+// SkipReason returns why an operator's command does not apply now, or "" if it does. [State.Actions]
+// decides whether it applies. SkipReason never returns SkipChannel, since a state does not know the
+// channels.
+func (s *State) SkipReason(action string, now time.Time) SkipReason {
+	a := s.Last()
+	switch {
+	case slices.Contains(s.Actions(now), action):
+		return ""
+	case action == mediagate.ActionRedeliver && s.open():
+		return SkipOpen
+	case action == mediagate.ActionRedeliver:
+		return SkipNoCallback
+	case !s.open():
+		return SkipEnded
+	case !s.CancelRequestedAt.IsZero() || !s.FailRequestedAt.IsZero():
+		return SkipEnding
+	case s.Unreadable:
+		return SkipUnreadable
+	case s.waitsForClient():
+		return SkipClient
+	case s.needsSources():
+		return SkipSource
+	case action == mediagate.ActionPollNow:
+		return SkipNotPolled
+	case action == mediagate.ActionReroute && (a == nil || a.State != mediagate.AttemptIntent):
+		return SkipDecided
+	default:
+		return SkipAtWork
 	}
 }
 

@@ -73,6 +73,8 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 		return p.show(task.Effects{})
 	case "actions":
 		return strings.Join(p.state.Actions(p.now), " ")
+	case "skips":
+		return p.skips()
 	case "next-poll":
 		return at(p.state.Last().Await.NextPollAt)
 	case "continues":
@@ -100,6 +102,20 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 		t.Fatalf("%s: %s", d.Pos, err)
 	}
 	return p.show(effects)
+}
+
+// skips lists the commands that do not apply, each with the reason.
+func (p *play) skips() string {
+	var lines []string
+	for _, action := range []string{
+		mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionPollNow,
+		mediagate.ActionRedeliver,
+	} {
+		if why := p.state.SkipReason(action, p.now); why != "" {
+			lines = append(lines, action+": "+string(why))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // begin submits a task: a video at kling, five seconds at 0.1 each, with a callback.

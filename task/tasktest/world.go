@@ -278,6 +278,9 @@ func (w *World) checkActions(offered []string, fail func(string, ...any)) {
 		state := clone(w.State)
 		_, err := state.Apply(event, w.Now)
 		applies := slices.Contains(offered, action)
+		if why := w.State.SkipReason(action, w.Now); applies != (why == "") {
+			fail("%s is skipped: %q", action, why)
+		}
 		if action == mediagate.ActionFail && !w.State.FailRequestedAt.IsZero() && !w.State.Status.Terminal() {
 			continue // a repeated fail changes nothing
 		}

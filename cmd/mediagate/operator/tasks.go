@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -381,12 +382,16 @@ func taskAction(action string) func(context.Context, *call) error {
 	}
 }
 
-// printJob prints how many tasks a command matched and how to follow its job.
+// printJob prints how many tasks a command matched and how to follow its job. Of a dry run it prints
+// to how many of the tasks the command applies, and why the job would skip the others.
 func (c *call) printJob(action string, answer []byte) error {
 	var job struct {
-		Matched int      `json:"matched"`
-		Job     string   `json:"job"`
-		Tasks   []string `json:"tasks"`
+		Matched int            `json:"matched"`
+		Checked int            `json:"checked"`
+		Applies int            `json:"applies"`
+		Skipped map[string]int `json:"skipped"`
+		Job     string         `json:"job"`
+		Tasks   []string       `json:"tasks"`
 	}
 	if err := json.Unmarshal(answer, &job); err != nil {
 		return fmt.Errorf("the answer is not readable: %w", err)
@@ -400,6 +405,21 @@ func (c *call) printJob(action string, answer []byte) error {
 	}
 	if job.Job != "" {
 		text = fmt.Sprintf("%d tasks match: %s is under way as workflow actions/%s", job.Matched, action, Printable(job.Job))
+	}
+	if _, err := fmt.Fprintln(c.out, text); err != nil || job.Checked == 0 {
+		return err
+	}
+	of := "them"
+	if job.Checked < job.Matched {
+		of = fmt.Sprintf("the newest %d", job.Checked)
+	}
+	text = fmt.Sprintf("%s applies to %d of %s", action, job.Applies, of)
+	var skipped []string
+	for _, why := range slices.Sorted(maps.Keys(job.Skipped)) {
+		skipped = append(skipped, fmt.Sprintf("%d (%s)", job.Skipped[why], Printable(why)))
+	}
+	if len(skipped) > 0 {
+		text += "; skips " + strings.Join(skipped, ", ")
 	}
 	_, err := fmt.Fprintln(c.out, text)
 	return err

@@ -79,9 +79,10 @@ func TestTaskCommands(t *testing.T) {
 		},
 		"many, dry": {
 			[]string{"tasks", "fail", "-stuck", "-reason", "over", "-dry-run"},
-			`{"matched":3,"tasks":["task_1","task_2"]}`,
+			`{"matched":3,"checked":2,"applies":1,"skipped":{"ending":1},"tasks":["task_1","task_2"]}`,
 			request{Method: act, Target: "/tasks/actions", Body: map[string]any{"action": "fail", "reason": "over", "dry_run": true, "filter": map[string]any{"stuck": "true"}}},
-			"task_1\ntask_2\n3 tasks match, nothing was changed; these are the newest 2\n",
+			"task_1\ntask_2\n3 tasks match, nothing was changed; these are the newest 2\n" +
+				"fail applies to 1 of the newest 2; skips 1 (ending)\n",
 		},
 		"many, dry, without a reason": {
 			[]string{"tasks", "fail", "-stuck", "-dry-run"},

@@ -16,8 +16,11 @@ export type LedgerReport = Schemas['LedgerReport'];
 /** An account, with its abandoned jobs where one alone is read. */
 export type Account = Schemas['Account'] & Partial<Pick<Schemas['OperatedAccount'], 'abandoned'>>;
 
+/** Why a command for many tasks would skip a task. */
+export type SkipReason = keyof Schemas['SkippedTasks'];
+
 /** What a command for many tasks would do, or the job that it began. */
-export type Matched = Pick<Schemas['MatchedTasks'], 'matched' | 'tasks'> & { job?: Schemas['StartedJob']['job'] | null };
+export type Matched = Omit<Schemas['MatchedTasks'], 'job'> & { job?: Schemas['StartedJob']['job'] | null };
 
 /** What the console shows of readiness, also where no answer came. */
 export type Readiness = Pick<Schemas['Readiness'], 'status' | 'degraded'> & { error?: { message: string } };

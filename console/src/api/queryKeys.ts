@@ -51,6 +51,7 @@ export const queryKeys = {
   audit: (query: Query) => ['admin', 'audit', query],
   /** All of the operator's lists of tasks, and stories of one. */
   adminTasks: ['admin', 'tasks'],
+  stuckCount: ['admin', 'tasks', 'stuck count'],
   adminTaskList: (query: Query) => ['admin', 'tasks', 'list', query],
   taskJob: (id: string) => ['admin', 'task job', id],
   story: (id: string) => ['admin', 'tasks', 'story', id],

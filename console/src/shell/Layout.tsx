@@ -7,6 +7,7 @@ import { useAway } from '../api/client';
 import { sessionEnded, sessionQuery, signOut } from '../session';
 import { Button, Logo } from '../ui';
 import { words } from '../words';
+import { StuckCount } from '../pages/operator/StuckCount';
 import { MoneyNotice } from './MoneyNotice';
 import { mayOpen, pagesOf } from './pages';
 
@@ -54,6 +55,7 @@ export function Layout() {
         <button type="button" className="menu" aria-expanded={open} onClick={() => setOpen(!open)}>
           {w.menu}
         </button>
+        {session.operator && <p className="installation">{w.installation(window.location.host, session.version)}</p>}
         <nav aria-label={w.navigation}>
           {pagesOf(session).map((page) => (
             <Link
@@ -63,7 +65,7 @@ export function Layout() {
               aria-current={page.to === '/operator' && ofTask ? 'true' : undefined}
               activeOptions={{ exact: page.to === '/operator', includeSearch: false }}
             >
-              {page.label}
+              <span>{page.label}</span> {page.to === '/operator' && <StuckCount key={path} />}
             </Link>
           ))}
         </nav>

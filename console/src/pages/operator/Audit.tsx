@@ -1,4 +1,4 @@
-// Who changed what, on whom and when: a table, with filters.
+// The audit: a table of the changes that operators and keys made, with filters.
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { call, faults } from '../../api/client';
@@ -55,7 +55,7 @@ export function Audit() {
   );
 }
 
-/** The API's end of a range with a last day. Days are those of UTC. */
+/** The end of a range, which the API excludes, for the last day that the filter includes. Both are days in UTC. */
 function dayAfter(date: string | undefined): string | undefined {
   if (!date || !/^\d{4}-\d\d-\d\d$/.test(date)) return date;
   return shifted(date, 1);
@@ -110,7 +110,7 @@ function Row({ entry }: { entry: AuditEntry }) {
   );
 }
 
-/** What was changed, or who did it, by name and id, with a link where it has a page. */
+/** The target or the actor of a change: its name and its id, with a link if the console has a page about it. */
 function Thing({ id, name }: { id: string; name: string | null }) {
   const text = <span className={name ? 'foreign' : 'mono foreign'}>{(name ?? id).slice(0, 80)}</span>;
   return (
@@ -131,7 +131,7 @@ function Thing({ id, name }: { id: string; name: string | null }) {
   );
 }
 
-/** Each field that differs, as it was and as it became. */
+/** The changed fields, each with its old and its new value. */
 function Changes({ changes }: { changes: readonly Change[] }) {
   if (changes.length === 0) return <>{words.ui.none}</>;
   return (

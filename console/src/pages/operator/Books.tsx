@@ -1,4 +1,4 @@
-// Whether the books are right, and what was earned.
+// The check of the ledger, and the usage of all accounts.
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call } from '../../api/client';
@@ -70,15 +70,15 @@ function Usage() {
       {!data && !error && <Loading />}
       {data?.data.length === 0 && <Empty title={w.noUsage} />}
       {data && data.data.length > 0 && (
-        <Table label={w.usage} head={[w.group_by[by], <Right>{w.cost}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
+        <Table cards label={w.usage} head={[w.group_by[by], <Right>{w.cost}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
           {data.data.map((row, i) => (
             <tr key={i}>
               <th scope="row" className={by === 'day' ? 'nowrap' : `foreign ${css.named}`}><Named by={by} row={row} /></th>
-              <td className="number"><Amount value={row.cost} currency={currency} /></td>
-              <td className="number">{row.tasks.completed}</td>
-              <td className="number">{row.tasks.failed}</td>
-              <td className="number">{row.tasks.cancelled}</td>
-              <td className="number">{row.tasks.pending + row.tasks.processing}</td>
+              <td className="number" data-label={w.cost}><Amount value={row.cost} currency={currency} /></td>
+              <td className="number" data-label={w.completed}>{row.tasks.completed}</td>
+              <td className="number" data-label={w.failed}>{row.tasks.failed}</td>
+              <td className="number" data-label={w.cancelled}>{row.tasks.cancelled}</td>
+              <td className="number" data-label={w.open}>{row.tasks.pending + row.tasks.processing}</td>
             </tr>
           ))}
         </Table>
@@ -87,7 +87,7 @@ function Usage() {
   );
 }
 
-/** What a row is of: an account or a key by its name too, which two may share. */
+/** The name of a row. An account or a key has its id below its name, since two of them may have the same name. */
 function Named({ by, row }: { by: (typeof groups)[number]; row: Row }) {
   const id = row[by];
   if (!id) return <>{words.ui.none}</>;

@@ -1,5 +1,5 @@
-// One command for all tasks that the page's filter selects: first how many they are, then
-// a job that can be watched and stopped in Temporal's web interface.
+// Bulk gives one command to all tasks that the page's filter selects. A preview counts the tasks that it
+// would change and those that it would skip. Then a job starts, which Temporal's web interface can stop.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
@@ -7,19 +7,20 @@ import type { Action, JobStatus, Matched } from '../../api/admin';
 import { call, faults, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { queryClient, useMay } from '../../session';
-import { Badge, Button, Code, Dialog, Field, Problem, Select } from '../../ui';
+import { Badge, Button, Code, Dialog, Facts, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { ChannelChoice, mostReason } from './Levers';
 import { Elsewhere } from './parts';
+import { previewOf, type SkippedBy } from './preview';
 import css from './operator.module.css';
 
 const w = words.operator;
 
-/** How many of the tasks a count shows. */
+/** How many task ids the preview shows. */
 const shown = 5;
 
 export function Bulk({ filter }: { filter: Query }) {
-  // The filter as it was when the dialog was opened.
+  // The filter at the time when the dialog was opened. The page may change its filter meanwhile.
   const [open, setOpen] = useState<Query | null>(null);
   const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined && value !== ''));
   const none = Object.keys(given).length === 0;
@@ -48,11 +49,11 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
     mutationFn: () => call<Matched>('POST', '/admin/v1/tasks/actions', { body }),
     onSuccess: () => void queryClient.invalidateQueries({ queryKey: queryKeys.adminTasks }),
   });
-  // The form is gone then, and the focus with it.
+  // The result replaces the form, which had the focus.
   useEffect(() => {
     if (begin.data) result.current?.focus();
   }, [begin.data]);
-  // What is changed after the count has to be counted again.
+  // A preview is valid only for the values that it was made with, so any change removes it.
   const changed = <T,>(set: (value: T) => void) => (value: T) => {
     set(value);
     count.reset();
@@ -91,35 +92,74 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
         </Button>
         <Button onClick={onClose}>{words.ui.cancel}</Button>
       </div>
-      {/* Elsewhere than the button that counts: a click too many must not begin the job. */}
+      {/* The button that starts the job is not where Preview is, so that a double click on Preview starts nothing. */}
       <div role="status">
         {count.data && (
-          <div className="note warn stack">
-            <p>
-              <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && <span>{w.bulk.skipped}</span>}
-            </p>
-            <ul className={`${css.bulktasks} mono`}>
-              {count.data.tasks?.slice(0, shown).map((id) => (
-                <li key={id}>
-                  <Link to="/operator/tasks/$id" params={{ id }} target="_blank">
-                    {id}
-                    <span className="sr"> {w.newTab}</span>
-                  </Link>
-                </li>
-              ))}
-              {count.data.matched > shown && <li>{w.bulk.more(count.data.matched - shown)}</li>}
-            </ul>
-            {count.data.matched > 0 && (
-              <div>
-                <Button variant={action === 'fail' ? 'danger' : 'main'} onClick={() => !begin.isPending && begin.mutate()}>
-                  {begin.isPending ? w.sending : w.bulk.begin(w.action[action], count.data.matched)}
-                </Button>
-              </div>
-            )}
-          </div>
+          <Preview
+            matched={count.data}
+            action={action}
+            sending={begin.isPending}
+            onBegin={() => {
+              if (!begin.isPending) begin.mutate();
+            }}
+          />
         )}
       </div>
     </form>
+  );
+}
+
+/** What the job would do, and the button that starts it unless it would change nothing. */
+function Preview({ matched: found, action, sending, onBegin }: { matched: Matched; action: Action; sending: boolean; onBegin: () => void }) {
+  const { matched, tasks = [] } = found;
+  const preview = previewOf(found);
+  return (
+    <div className="note warn stack">
+      <p>
+        <strong>{w.bulk.matched(matched)}</strong> {preview?.isPartial && <span>{w.bulk.checked(preview.checked)}</span>}
+      </p>
+      {preview && matched > 0 && (
+        <Facts
+          rows={[
+            [w.bulk.applies(w.action[action]), <strong>{w.count(preview.applies)}</strong>],
+            preview.skips > 0 && [w.bulk.skips, <SkippedTasks n={preview.skips} reasons={preview.skipped} />],
+          ]}
+        />
+      )}
+      <ul className={`${css.bulktasks} mono`}>
+        {tasks.slice(0, shown).map((id) => (
+          <li key={id}>
+            <Link to="/operator/tasks/$id" params={{ id }} target="_blank">
+              {id}
+              <span className="sr"> {w.newTab}</span>
+            </Link>
+          </li>
+        ))}
+        {matched > shown && <li>{w.bulk.more(matched - shown)}</li>}
+      </ul>
+      {matched > 0 && !preview?.isIdle && (
+        <div>
+          <Button variant={action === 'fail' ? 'danger' : 'main'} onClick={onBegin}>
+            {sending ? w.sending : preview && !preview.isPartial ? w.bulk.begin(w.action[action], preview.applies) : w.bulk.beginAll(w.action[action])}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function SkippedTasks({ n, reasons }: { n: number; reasons: readonly SkippedBy[] }) {
+  return (
+    <>
+      <strong>{w.count(n)}</strong>
+      <ul className={css.skipped}>
+        {reasons.map(({ reason, text, n }) => (
+          <li key={reason}>
+            {n.toLocaleString('en-GB')} {text}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -135,13 +175,13 @@ function Begun({ job, box, onClose }: { job: Matched; box: React.RefObject<HTMLD
   );
 }
 
-/** How far the job has come, until it ends, and its workflow. */
+/** The progress of the job until it ends, and a link to its workflow. */
 function JobProgress({ id, matched }: { id: string; matched: number }) {
   const { data, error } = useQuery({
     queryKey: queryKeys.taskJob(id),
     queryFn: ({ signal }) => call<JobStatus>('GET', `/admin/v1/tasks/actions/${encodeURIComponent(id)}`, { signal }),
     refetchInterval: (q) => (q.state.data && q.state.data.state !== 'running' ? false : 1_000),
-    // Between two slices of its work the job says nothing: what it said before stands.
+    // Between two slices of its work the job reports no progress. The page then keeps the last report.
     structuralSharing: (before, now) => {
       const [was, is] = [before as JobStatus | undefined, now as JobStatus];
       return { ...is, progress: is.progress ?? was?.progress ?? null };

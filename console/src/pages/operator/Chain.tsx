@@ -1,4 +1,5 @@
-// A task in its chain, as operators see it: without the files, which are the client's.
+// The tasks whose files a task uses, and the tasks that use its files. Operators see the ids and states,
+// but not the files, which belong to the client.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -15,7 +16,7 @@ import { TaskLink } from './parts';
 
 const w = words.task.chain;
 
-/** The tasks whose files the task uses. */
+/** The tasks whose files this task uses. */
 export function MadeFrom({ story }: { story: Story }) {
   const groups = groupSources(story.sources ?? []);
   if (groups.length === 0) return null;
@@ -28,7 +29,7 @@ export function MadeFrom({ story }: { story: Story }) {
   );
 }
 
-/** The tasks that use a file of the task, newest first. */
+/** The tasks that use a file of this task, newest first. */
 export function UsedBy({ id }: { id: string }) {
   const query = { source: id, limit: 10 };
   const { data } = useQuery({
@@ -60,7 +61,7 @@ function Tasks({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section>
       <h2>{title}</h2>
-      <Table label={title} head={[words.operator.task, words.operator.state, words.operator.fields]}>
+      <Table cards label={title} head={[words.operator.task, words.operator.state, words.operator.fields]}>
         {children}
       </Table>
     </section>
@@ -71,8 +72,8 @@ function Row({ id, badge, fields, linked }: { id: string; badge: ReactNode; fiel
   return (
     <tr>
       <th scope="row">{linked ? <TaskLink id={id} /> : <span className="mono">{id}</span>}</th>
-      <td>{badge}</td>
-      <td className="mono">{fields.join(', ')}</td>
+      <td data-label={words.operator.state}>{badge}</td>
+      <td className="mono" data-label={words.operator.fields}>{fields.join(', ')}</td>
     </tr>
   );
 }

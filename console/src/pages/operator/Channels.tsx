@@ -1,4 +1,4 @@
-// The vendors' accounts: whether they work, what they have in hand, and the lever to drain one.
+// The channels: the state of each, its jobs and errors, and the buttons that drain or enable it.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call, faults } from '../../api/client';
@@ -120,7 +120,7 @@ export function Channels() {
   );
 }
 
-/** The share of submits that failed. From a half on it is in red, whatever the breaker says. */
+/** The share of submits that failed. It is red from 50 % on, even while the breaker is closed. */
 function ErrorRate({ rate }: { rate: number }) {
   const text = `${(rate * 100).toFixed(1)} %`;
   return rate >= 0.5 ? <Badge tone="bad">{text}</Badge> : <>{text}</>;
@@ -132,12 +132,13 @@ interface Asked {
   lever: Lever;
 }
 
-/** The models that the vendor no longer has. A service of an older version tells of none. */
+/** The models that the vendor no longer has. An API of an older version does not send the field. */
 function retiredOf(c: Channel): Channel['retired'] {
   return (c.retired as Channel['retired'] | undefined) ?? [];
 }
 
-/** Enabling closes the breaker and asks for retired models too, whether the channel was drained or not. */
+/** The actions that apply. Three of them send `enabled: true`, which enables the channel, closes its breaker and ends
+ * the pause of its retired models: the button says which of these the operator needs. */
 function leversOf(c: Channel): Lever[] {
   if (!c.enabled) return ['enable'];
   if (c.state === 'broken') return ['close', 'drain'];

@@ -1,5 +1,4 @@
-// The commands that an operator can give to a task: those that apply, one click and a
-// reason each.
+// The buttons for the commands that apply to a task, and the dialog that asks for the reason.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Action } from '../../api/admin';
@@ -21,10 +20,10 @@ export interface Order {
   action: Action;
 }
 
-// The one that cannot be undone comes last.
+// Fail comes last, since it cannot be undone.
 const order: readonly Action[] = ['retry', 'poll_now', 'reroute', 'redeliver', 'fail'];
 
-/** The buttons. In a list each says its task, for those who hear them. */
+/** A button for each command that applies. In a list, the label for screen readers also names the task. */
 export function Levers({ id, actions, listed = false, onPick }: { id: string; actions: readonly Action[]; listed?: boolean; onPick: (order: Order) => void }) {
   if (!useMay('operate')) return null;
   return (
@@ -44,7 +43,8 @@ export function Levers({ id, actions, listed = false, onPick }: { id: string; ac
   );
 }
 
-/** Asks for the reason, gives the command and closes. It belongs to the page, not to a row: a row may go while somebody types. */
+/** The dialog that asks for the reason and gives the command. It belongs to the page and not to a row, because the list
+ * may lose the row while the operator types. */
 export function OrderDialog({ order, onClose, onDone }: { order: Order | null; onClose: () => void; onDone: (said: string) => void }) {
   return (
     <Dialog open={order !== null} title={order && <OrderTitle {...order} />} onClose={onClose}>
@@ -71,7 +71,7 @@ function OrderForm({ order: { id, action }, onClose, onDone }: { order: Order; o
       onClose();
       onDone(w.ordered(w.action[action], id));
     },
-    // A command that does not apply any more: what does is shown behind.
+    // The command may no longer apply. Then the page behind the dialog loads the commands that do.
     onError: () => void queryClient.invalidateQueries({ queryKey: queryKeys.adminTasks }),
   });
   const fault = faults(give.error, action === 'reroute' ? ['reason', 'channel'] : ['reason']);

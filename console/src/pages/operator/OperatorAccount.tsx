@@ -1,4 +1,4 @@
-// One account: its money, its limits, its keys and its ledger.
+// One account: its money, limits, keys, statement and ledger.
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -127,7 +127,7 @@ function useChange(id: string, send: () => Promise<unknown>, onDone: () => void)
   });
 }
 
-/** Grants above this much are asked twice. */
+/** Larger grants need a second click. The bound is in units of the currency. */
 const muchMoney = 1000;
 
 interface Asked {
@@ -139,11 +139,11 @@ interface Asked {
 function Grant({ path, account: { id, name }, onDone, onCancel }: Asked & { onDone: () => void }) {
   const { currency } = useSession();
   const [amount, setAmount] = useState('');
-  // The amount that was asked about: another one is asked about anew.
+  // The amount that the second question is about. A changed amount needs the question again.
   const [asked, setAsked] = useState('');
   const isMuch = Math.abs(Number(amount)) > muchMoney;
   const isAsked = isMuch && asked === amount.trim();
-  // Sent twice it changes nothing: the reference is made once for each form.
+  // Each form makes one reference, so a grant that is sent twice counts once.
   const [reference, setReference] = useState(() => `console-${new Date().toISOString()}`);
   const give = useChange(id, () => call('POST', `${path}/grants`, { body: { amount: amount.trim(), reference } }), onDone);
   const fault = faults(give.error, ['amount', 'reference']);
@@ -156,7 +156,7 @@ function Grant({ path, account: { id, name }, onDone, onCancel }: Asked & { onDo
         <Button type="submit" variant={isAsked ? 'plain' : 'main'} disabled={give.isPending || isAsked || amount.trim() === ''}>{w.grant}</Button>
         <Button onClick={onCancel}>{words.ui.cancel}</Button>
       </div>
-      {/* Below the button that asks: a click too many must not grant. */}
+      {/* The second button is below the first one, so that a double click grants nothing. */}
       <div role="status">
         {isAsked && (
           <div className="note warn stack">
@@ -171,7 +171,7 @@ function Grant({ path, account: { id, name }, onDone, onCancel }: Asked & { onDo
   );
 }
 
-/** Suspends the account, or lets it go on. */
+/** The form that suspends or resumes the account. */
 function Suspend({ account, path, onDone, onCancel }: Asked & { onDone: (said: string) => void }) {
   const [reason, setReason] = useState('');
   const text = account.suspended ? w.resume : w.suspend;

@@ -1,4 +1,4 @@
-// The story of one task: what it waits for and its levers, then its life, line by line.
+// The page of one task: what it waits for and which commands apply, then its events, attempts, money and callbacks.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -14,6 +14,7 @@ import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Ri
 import { words } from '../../words';
 import { Levers, OrderDialog, type Order } from './Levers';
 import { MadeFrom, UsedBy } from './Chain';
+import { lastErrorOf, type FailedAttempt } from './lastError';
 import { AccountLink, Elsewhere, Soon, TaskLink, TasksLinked, Why, readable, useSaid } from './parts';
 import css from './operator.module.css';
 
@@ -28,7 +29,7 @@ export function OperatorTask() {
     refetchInterval: (q) => (isUnknown(q.state.error) || (q.state.data && !isOpen(q.state.data) && q.state.data.webhook?.state !== 'pending') ? false : 3_000),
   });
   if (!data) return isUnknown(error) ? <Unknown /> : error ? <Problem error={error} /> : <Loading />;
-  // Nothing of one task stays on the page of another, its request least of all.
+  // The key gives each task a page of its own, so that the request of one task never shows on the page of another.
   return <View key={id} story={data} />;
 }
 
@@ -37,6 +38,7 @@ function View({ story }: { story: Story }) {
   const { waits_for: wait, stuck } = story;
   const [order, setOrder] = useState<Order | null>(null);
   const [said, say] = useSaid();
+  const lastError = lastErrorOf(story);
   return (
     <>
       <PageHead title={w.task} lead={<Code text={story.id} />}>
@@ -60,6 +62,7 @@ function View({ story }: { story: Story }) {
               wait && wait.channels.length > 0 && [w.channel, <span className="mono">{wait.channels.join(', ')}</span>],
               wait && wait.until !== null && [w.until, <><Time unix={wait.until} />, <Soon unix={wait.until} /></>],
               wait && [w.then, readable(wait.then)],
+              lastError && [w.lastError, <LastError attempt={lastError} />],
               [w.money, <Money task={story} />],
             ]}
           />
@@ -142,17 +145,17 @@ function View({ story }: { story: Story }) {
         {story.deliveries.length > 0 && (
           <section>
             <h2>{w.deliveries}</h2>
-            <Table label={w.deliveries} head={['#', w.at, w.answer, <Right>{w.took}</Right>, w.nextAttempt]}>
+            <Table cards label={w.deliveries} head={['#', w.at, w.answer, <Right>{w.took}</Right>, w.nextAttempt]}>
               {story.deliveries.map((d, i) => (
                 <tr key={i}>
-                  <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
-                  <td><Time unix={d.at} /></td>
-                  <td className={css.wide}>
+                  <th scope="row" data-label="#">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
+                  <td data-label={w.at}><Time unix={d.at} seconds /></td>
+                  <td className={css.wide} data-label={w.answer}>
                     {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                     {d.error !== null && <Foreign text={d.error} limit={200} />}
                   </td>
-                  <td className="number">{d.duration_ms} ms</td>
-                  <td><Time unix={d.next_attempt_at} /></td>
+                  <td className="number" data-label={w.took}>{d.duration_ms} ms</td>
+                  <td data-label={w.nextAttempt}><Time unix={d.next_attempt_at} seconds /></td>
                 </tr>
               ))}
             </Table>
@@ -160,6 +163,18 @@ function View({ story }: { story: Story }) {
         )}
       </div>
       <OrderDialog order={order} onClose={() => setOrder(null)} onDone={say} />
+    </>
+  );
+}
+
+/** The last error of a vendor: code and message, then where and when it came. */
+function LastError({ attempt }: { attempt: FailedAttempt }) {
+  return (
+    <>
+      <Foreign text={attempt.error} limit={300} />
+      <p className="soft">
+        {w.attempt(attempt.n)} · <span className="foreign">{attempt.channel}</span> · <Ago unix={attempt.ended ?? attempt.started} />
+      </p>
     </>
   );
 }
@@ -190,10 +205,10 @@ export function LedgerTable({ entries, currency, withTask = false }: { entries: 
   );
 }
 
-// The button that had the focus is gone.
+// Moves the focus to the request, which replaces the button that had the focus.
 const focus = (box: HTMLElement | null) => box?.focus();
 
-/** What the client wrote is read only when it is asked for: that is on record. */
+/** The client's request. It is read only when the operator asks for it, because the audit records each read. */
 function Prompt({ id }: { id: string }) {
   const read = useMutation({ mutationFn: () => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { query: { prompt: true } }) });
   if (!useMay('operate')) return <p className="soft">{w.promptRole}</p>;

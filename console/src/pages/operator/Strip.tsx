@@ -1,9 +1,9 @@
-// Strip lists, in one line, the parts of the service and the channels that are in trouble.
+// Strip shows in one line how many tasks are stuck, and which parts of the service and which channels are in trouble.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui';
 import { words } from '../../words';
-import { channelsQuery, readyQuery, toneOf } from './queries';
+import { channelsQuery, readyQuery, stuckCountQuery, toneOf } from './queries';
 import css from './operator.module.css';
 
 const w = words.operator;
@@ -11,9 +11,16 @@ const w = words.operator;
 export function Strip() {
   const ready = useQuery(readyQuery);
   const channels = useQuery(channelsQuery);
+  const { data: stuck } = useQuery({ ...stuckCountQuery, refetchInterval: 10_000 });
   const bad = channels.data?.data.filter((c) => c.state !== 'up') ?? [];
   return (
     <p className={`row ${css.strip}`} role="status">
+      {stuck === 0 && <Badge tone="good">{w.noneStuck}</Badge>}
+      {stuck !== undefined && stuck > 0 && (
+        <Link to="/operator">
+          <Badge tone="warn">{w.someStuck(stuck)}</Badge>
+        </Link>
+      )}
       {ready.data?.status === 'ready' && <Badge tone="good">{w.ready}</Badge>}
       {ready.data?.status === 'unavailable' && <Badge tone="bad">{w.notReady(ready.data.error?.message ?? '')}</Badge>}
       {ready.data?.degraded?.map((part) => (

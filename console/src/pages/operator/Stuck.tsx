@@ -1,4 +1,5 @@
-// Where whoever is on call begins: what is stuck, why, until when, and what can be done.
+// The first page of an operator: the stuck tasks, with the reason, the next step and the commands of each. With
+// another filter it lists all tasks.
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -30,13 +31,14 @@ export function Stuck() {
   usePageTitle(title);
   const filtered = names.some((n) => search[n] !== undefined);
   const filter: Query = { ...queryOf(search), q: search.q, account: search.account, channel: search.channel, webhook: search.webhook, stuck: stuck || undefined };
-  // What is stuck is counted with each list. The others may be many: they are counted once, where a filter selects some.
+  // Stuck tasks are few, so each load of the list counts them. All tasks may be many, so they are counted once, and
+  // only if a filter selects some.
   const query = { ...filter, after: search.after, limit: 50, total: stuck || undefined };
   const { data, error } = useQuery({
     queryKey: queryKeys.adminTaskList(query),
     queryFn: ({ signal }) => call<TaskPage>('GET', '/admin/v1/tasks', { query, signal }),
     placeholderData: keepPreviousData,
-    // A task may get stuck at any time, so this list is polled; a list of ended tasks does not change.
+    // A task may get stuck at any time, so the list of stuck tasks is polled. A list of ended tasks does not change.
     refetchInterval: (q) => (stuck || q.state.data?.data.some(isOpen) ? 5_000 : false),
   });
   const count = { ...filter, limit: 1, total: true };
@@ -120,7 +122,8 @@ function Filters({ search, stuck, filtered, fault }: { search: Search; stuck: bo
   );
 }
 
-/** How many tasks there are on all pages, and what they are stuck for: one cause often has many tasks. */
+/** The number of tasks on all pages. For stuck tasks also the number for each reason, since many tasks often have one
+ * cause. */
 function Total({ n, stuck, reasons = {} }: { n: number; stuck: boolean; reasons: Record<string, number> | undefined }) {
   return (
     <p className="row" role="status">

@@ -1,4 +1,4 @@
-// An entry of the audit as lines that people read.
+// Turns an entry of the audit into the lines that the page shows.
 import type { AuditEntry } from '../../api/admin';
 import { capitalised, formatTime } from '../../ui/format';
 import { words } from '../../words';
@@ -7,7 +7,7 @@ const w = words.operator;
 
 export interface Change {
   field: string;
-  /** undefined where it was not there before; and the same of what is there no more. */
+  /** The old value, and below the new one. Each is undefined if the field was missing on that side. */
   was: string | undefined;
   is: string | undefined;
 }
@@ -15,12 +15,12 @@ export interface Change {
 type Fields = Record<string, unknown>;
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Why it was done, where somebody said so. */
+/** The reason that the operator gave, or an empty text. */
 export function reasonOf({ after }: AuditEntry): string {
   return isFields(after) && typeof after.reason === 'string' ? after.reason : '';
 }
 
-/** The fields in which before and after differ, without the reason and without those that have nothing on either side. */
+/** The fields in which before and after differ. The reason is left out, and so are fields that are empty on both sides. */
 export function changesOf({ before, after }: AuditEntry): Change[] {
   const [was, is] = [flat(before), flat(after)];
   return [...new Set([...was.keys(), ...is.keys()])]
@@ -28,7 +28,7 @@ export function changesOf({ before, after }: AuditEntry): Change[] {
     .map((name) => ({ field: labelOf(name), was: was.get(name), is: is.get(name) }));
 }
 
-/** Each field as a text; those of an object within have both names. */
+/** The fields as texts. A field of an inner object has both names: caps.day. */
 function flat(value: unknown, outer = ''): Map<string, string> {
   const texts = new Map<string, string>();
   if (!isFields(value)) return texts;
@@ -48,7 +48,7 @@ function textOf(name: string, value: unknown): string {
   return String(value);
 }
 
-/** in_flight as people write it: In flight. */
+/** The name of a field as people write it: in_flight becomes In flight. */
 function labelOf(name: string): string {
   return capitalised(name.replaceAll('_', ' ').replaceAll('.', ': ').replace(/\burl\b/g, 'URL'));
 }

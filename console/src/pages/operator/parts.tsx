@@ -1,4 +1,4 @@
-// What the operators' pages share.
+// Parts that several pages for operators use.
 import { Link } from '@tanstack/react-router';
 import { Fragment, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
 import type { Stuck } from '../../api/admin';
@@ -17,31 +17,32 @@ function At({ unix, children }: { unix: number; children: ReactNode }) {
   );
 }
 
-/** A moment to come. */
+/** The time left until a moment. */
 export function Soon({ unix }: { unix: number | null }) {
   const now = useNow();
   if (unix === null) return <span>{words.ui.none}</span>;
   return <At unix={unix}>{unix > now ? w.soon(formatDuration(unix - now)) : w.now}</At>;
 }
 
-/** How long something has lasted. */
+/** The time since a moment. */
 export function Lasting({ unix }: { unix: number | null }) {
   const now = useNow(5_000);
   if (unix === null) return <span>{words.ui.none}</span>;
   return <At unix={unix}>{formatDuration(now - unix)}</At>;
 }
 
-/** A sentence of the server's with its times as people here read them. */
+/** A sentence of the API, with its UTC times in the form and zone of the browser. */
 export function readable(sentence: string): string {
   return sentence.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, (t) => formatTime(Date.parse(t) / 1000));
 }
 
-/** Why a task is stuck, in words, if there are any. A drained channel is no fault of the vendor's. */
+/** The reason why a task is stuck, in words, or undefined for an unknown reason. If an operator has drained the task's
+ * channels, the sentence says so and does not blame the vendor. */
 export function whyOf({ reason, drained }: Stuck): string | undefined {
   return drained?.length ? w.drained(drained) : w.park[reason];
 }
 
-/** A code of several words, which may go on in another line after each. */
+/** A code of several words. The browser may break the line after each word. */
 function Breakable({ code }: { code: string }) {
   return code.split(/(?<=_)/).map((word, i) => (
     <Fragment key={i}>
@@ -51,7 +52,7 @@ function Breakable({ code }: { code: string }) {
   ));
 }
 
-/** Why a task is stuck: in words, and by the name that the runbook has, with a link to its page there. */
+/** The reason why a task is stuck: in words, and as a link to its page of the runbook. */
 export function Why({ stuck }: { stuck: Stuck }) {
   const known = whyOf(stuck);
   return (
@@ -80,12 +81,12 @@ export function TaskLink({ id }: { id: string }) {
   );
 }
 
-/** A sentence of the server's with links to the tasks that it names. */
+/** A sentence of the API, with links to the tasks that it names. */
 export function TasksLinked({ text }: { text: string }) {
   return text.split(/(task_[0-9A-HJKMNP-TV-Z]{26})/).map((part, i) => (i % 2 === 1 ? <TaskLink key={i} id={part} /> : <span key={i}>{part}</span>));
 }
 
-/** A link to a page that is not of the console: of Temporal's web interface, or of the runbook. */
+/** A link to a page outside of the console: in Temporal's web interface or in the runbook. It opens a new tab. */
 export function Elsewhere({ url, children, className }: { url: string; children: ReactNode; className?: string }) {
   return (
     <a href={url} className={className} target="_blank" rel="noreferrer">
@@ -95,12 +96,12 @@ export function Elsewhere({ url, children, className }: { url: string; children:
   );
 }
 
-/** Says what was done, and takes the focus: what had it may be gone with what was done. */
+/** A line that reports what a command did. It takes the focus, because the button that had the focus may be gone. */
 export function useSaid(): [said: ReactElement, say: (text: string, tone?: Tone) => void] {
   const [{ text, tone }, setLine] = useState<{ text: string; tone: Tone }>({ text: '', tone: 'good' });
   const [times, setTimes] = useState(0);
   const line = useRef<HTMLParagraphElement>(null);
-  // After the dialog, which gives the focus back when it closes.
+  // An effect runs after the dialog has closed and has given the focus back.
   useEffect(() => {
     if (times > 0) line.current?.focus();
   }, [times]);

@@ -1,6 +1,6 @@
-// What several of the operators' pages ask.
+// Queries that several pages for operators share.
 import { queryOptions } from '@tanstack/react-query';
-import type { Channel, Readiness } from '../../api/admin';
+import type { Channel, Readiness, TaskPage } from '../../api/admin';
 import { ApiError, call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { List } from '../../api/types';
@@ -15,13 +15,20 @@ export const channelsQuery = queryOptions({
 export function toneOf(channel: Channel): Tone {
   if (channel.state === 'up') return 'good';
   if (channel.state === 'disabled') return 'neutral';
-  return channel.state === 'probing' ? 'warn' : 'bad'; // failing too, whose breaker is closed
+  return channel.state === 'probing' ? 'warn' : 'bad'; // also failing, although its breaker is closed
 }
 
-/** The channels that may take new jobs, for those who choose one. */
+/** The names of the channels that an operator may choose for a new attempt. */
 export function usable(channels: readonly Channel[] | undefined): string[] {
   return (channels ?? []).filter((c) => c.enabled && c.provider !== '').map((c) => c.name);
 }
+
+/** The number of stuck tasks of all accounts. The pages that show it choose whether it is polled. */
+export const stuckCountQuery = queryOptions({
+  queryKey: queryKeys.stuckCount,
+  queryFn: async ({ signal }) => (await call<TaskPage>('GET', '/admin/v1/tasks', { query: { stuck: true, total: true, limit: 1 }, signal })).total ?? 0,
+  staleTime: 10_000,
+});
 
 export const readyQuery = queryOptions({
   queryKey: queryKeys.ready,
@@ -29,7 +36,7 @@ export const readyQuery = queryOptions({
     try {
       return await call<Readiness>('GET', '/readyz', { signal });
     } catch (error) {
-      // It answers, and says that it is not ready.
+      // 503 is an answer too: the service says that it is not ready.
       if (error instanceof ApiError && error.status === 503) return { status: 'unavailable', error: { message: error.message } };
       throw error;
     }

@@ -31,6 +31,23 @@ export default async ({come, base, admin}) => {
 	await v.inspect('operator-search')
 	await v.press('link', task)
 	await v.holds(() => /:\d\d:\d\d/.test(document.querySelector('.operator-storylines time')?.innerText)) // with seconds
+
+	// A task that its vendor refused says so at the head of its page, and on a phone no table is wider than the screen.
+	const refusedTask = (await send('POST', '/v1/videos/generations', {model: 'alpha-v3', prompt: 'a stapler [[sandbox: fail=moderation]]', webhook: `${base}/nowhere`}, key)).body.data[0].task_id
+	const story = await until('the task fails, and its callback is tried', async () => {
+		const {body} = await send('GET', `/admin/v1/tasks/${refusedTask}`)
+		return body.status === 'failed' && body.deliveries.length > 0 && body
+	})
+	await v.go(`/operator/tasks/${refusedTask}`)
+	await v.holds(error => document.querySelector('.operator-now')?.innerText.includes(error), story.attempts[0].error)
+	await v.page.setViewport({width: 390, height: 844})
+	for (const to of [`/operator/tasks/${refusedTask}`, '/operator/books', '/operator/channels', '/operator/accounts']) {
+		await v.go(to)
+		await v.page.waitForSelector('.scroll.cards tbody tr')
+		const wide = await v.page.evaluate(() => [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel))
+		must(wide.length === 0, `${to}: on a phone these tables scroll sideways: ${wide}`)
+	}
+	await v.page.setViewport({width: 1440, height: 900})
 	await v.go('/operator/accounts')
 	// The link is followed before the search begins, and its page loads for longer than the search waits.
 	await v.page.setRequestInterception(true)
