@@ -6,6 +6,6 @@ import type { Model } from './types';
 
 export const modelsQuery = queryOptions({
   queryKey: queryKeys.models,
-  queryFn: () => call<{ data: Model[] }>('GET', '/v1/models', { query: { expand: 'category' } }),
+  queryFn: () => call<{ data: Model[] }>('GET', '/v1/models', { query: { expand: 'category,pricing' } }),
   staleTime: 5 * 60_000,
 });

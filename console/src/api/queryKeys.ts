@@ -8,7 +8,7 @@ export const queryKeys = {
   ready: ['ready'],
   document: ['openapi'],
   models: ['models'],
-  contract: (model: string) => ['contract', model],
+  contract: (model: string, endpoint: string | undefined) => ['contract', model, endpoint],
   quote: (endpoint: string | undefined, body: unknown) => ['quote', endpoint, body],
 
   account: ['account'],

@@ -14,6 +14,7 @@ export type KeyChange = Schemas['KeyChange'];
 export type Quote = Schemas['Quote'];
 export type Contract = Schemas['Contract'];
 export type Model = Schemas['ModelItem'];
+export type ModelPricing = Schemas['ModelPricing'];
 export type Delivery = Schemas['DeliveryAttempt'];
 export type WebhookSecret = Schemas['WebhookSecret'];
 export type UsageItem = Schemas['UsageItem'];

@@ -4,7 +4,7 @@ import { queryOptions, useQuery } from '@tanstack/react-query';
 import { ApiError, call, send } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { modelsQuery } from '../../api/models';
-import type { Contract, Quote, TaskList } from '../../api/types';
+import type { Contract, ModelPricing, TaskList } from '../../api/types';
 import type { Media } from '../../task/files';
 import { takesMedia, withDefinitions, type Schema } from './schema';
 
@@ -72,6 +72,8 @@ export interface ListedModel {
   /** The last day on which its vendor serves it, where that is known, and what to use then. */
   ends: string | undefined;
   replacement: string | undefined;
+  /** What it costs; undefined for a model that is in no catalog. */
+  pricing: ModelPricing | undefined;
   submit: Submit | undefined;
   /** The first way to use it with a file of the kind that was asked for. */
   taking: Submit | undefined;
@@ -89,7 +91,7 @@ export function useModels(media?: Media): { models: ListedModel[] | undefined; e
           // The modal call goes on with a task, and takes no file of another one.
           const taking = media && own.find((s) => !s.endpoint.endsWith('/modal') && takesMedia(s.schema, media));
           const type = submit ? typeOfEndpoint(submit.endpoint) : types.find((t) => t === model.category);
-          return { id: model.id, type, tags: model.capability_tags ?? [], ends: model.ends, replacement: model.replacement, submit, taking };
+          return { id: model.id, type, tags: model.capability_tags ?? [], ends: model.ends, replacement: model.replacement, pricing: model.pricing, submit, taking };
         })
       : undefined;
   return { models, error: list.error ?? submits.error };
@@ -98,28 +100,23 @@ export function useModels(media?: Media): { models: ListedModel[] | undefined; e
 /** Songs and speech have no contract: asking for one would only be refused. */
 const hasContract = (submit: Submit | undefined) => !submit || !['music', 'speech'].includes(typeOfEndpoint(submit.endpoint) ?? '');
 
-const contractQuery = (model: string) =>
+/** The contract of one of a model's operations, or of the first one. */
+const contractQuery = (model: string, endpoint?: string) =>
   queryOptions({
-    queryKey: queryKeys.contract(model),
-    queryFn: () => (model.includes('/') ? call<Contract>('GET', '/v1/model-schema', { query: { model } }) : call<Contract>('GET', `/v1/models/${encodeURIComponent(model)}/schema`)),
+    queryKey: queryKeys.contract(model, endpoint),
+    queryFn: () =>
+      model.includes('/')
+        ? call<Contract>('GET', '/v1/model-schema', { query: { model, endpoint } })
+        : call<Contract>('GET', `/v1/models/${encodeURIComponent(model)}/schema`, { query: { endpoint } }),
     staleTime: 5 * minutes,
   });
 
-export type PriceList = Pick<Contract['pricing'], 'currency' | 'unit' | 'rows'>;
-
-/** What a model costs: of its contract, else by the price of the least that it takes. */
-export function usePrices(model: ListedModel): PriceList | undefined {
-  const contract = useQuery({ ...contractQuery(model.id), enabled: hasContract(model.submit) });
-  const quote = useQuery({
-    queryKey: queryKeys.quote(model.submit?.endpoint, model.submit?.example),
-    queryFn: () => call<Quote>('POST', '/v1/quote', { body: { endpoint: model.submit?.endpoint, ...model.submit?.example } }),
-    enabled: !!model.submit && !hasContract(model.submit),
-    staleTime: 5 * minutes,
-  });
-  if (contract.data) return contract.data.pricing;
-  if (!quote.data) return undefined;
-  const unit = model.type === 'speech' ? 'character' : 'operation';
-  return { currency: quote.data.currency, unit, rows: quote.data.breakdown.map((line) => ({ item: line.item, unit_price: line.unit_price, when: {} })) };
+/** The unit prices of the target's operation, one row for each combination of the fields that they depend on. Undefined for
+ * operations without a contract, and until the contract is read. */
+export function usePriceRows({ model, endpoint, listed }: Target): Contract['pricing']['rows'] | undefined {
+  const isFirst = endpoint === listed.pricing?.operations[0]?.endpoint;
+  const { data } = useQuery({ ...contractQuery(model, isFirst ? undefined : endpoint), enabled: hasContract(listed.submit) });
+  return data?.pricing.rows;
 }
 
 /** Whether the account has made anything; undefined until that is known. */
@@ -176,7 +173,7 @@ export function useTarget(model: string | undefined, endpoint: string | undefine
       type,
       // The art family has its first operation under two names.
       operations: submits.data.filter((s) => s.model === id && !s.endpoint.endsWith('/imagine')),
-      listed: { id, type, tags: item?.capability_tags ?? [], ends: item?.ends, replacement: item?.replacement, submit: submits.data.find((s) => s.model === id), taking: undefined },
+      listed: { id, type, tags: item?.capability_tags ?? [], ends: item?.ends, replacement: item?.replacement, pricing: item?.pricing, submit: submits.data.find((s) => s.model === id), taking: undefined },
     },
     missing: false,
     error: null,
