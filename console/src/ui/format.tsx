@@ -3,7 +3,10 @@ import { useEffect, useState } from 'react';
 import { words } from '../words';
 
 const locale = 'en-GB';
-const full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
+const day = { year: 'numeric', month: 'short', day: 'numeric' } as const;
+const full = { ...day, hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'shortOffset' } as const;
+const fullLocal = new Intl.DateTimeFormat(locale, full);
+const fullUTC = new Intl.DateTimeFormat(locale, { ...full, timeZone: 'UTC' });
 const moment = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
 const short = new Intl.DateTimeFormat(locale, moment);
 const shortUTC = new Intl.DateTimeFormat(locale, { ...moment, timeZone: 'UTC' });
@@ -14,8 +17,18 @@ export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-export function formatTime(unix: number): string {
-  return full.format(unix * 1000);
+// Intl names offsets after GMT; people who compare logs know them after UTC.
+const offsetToUTC = (text: string) => text.replace('GMT', 'UTC');
+
+/** A moment with its seconds and its time zone: 1 Mar 2026, 13:00:00 UTC+1. */
+export function formatTime(unix: number, utc = false): string {
+  return offsetToUTC((utc ? fullUTC : fullLocal).format(unix * 1000));
+}
+
+/** The time zone as its offset, UTC+1: that of the person who looks at this moment, unless another one is given. */
+export function zoneName(unix = Date.now() / 1000, timeZone?: string): string {
+  const parts = new Intl.DateTimeFormat(locale, { timeZone, timeZoneName: 'shortOffset' }).formatToParts(unix * 1000);
+  return offsetToUTC(parts.find((part) => part.type === 'timeZoneName')?.value ?? '');
 }
 
 /** Seconds as "3 s", "4 min 12 s", "2 h 5 min", "3 d 4 h". */
@@ -27,11 +40,12 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(s / 86400)} d${Math.floor((s % 86400) / 3600) ? ` ${Math.floor((s % 86400) / 3600)} h` : ''}`;
 }
 
-/** A moment, exact in its title. It is of UTC where it stands below days of UTC, and has its seconds where events follow each other. */
+/** A moment. Its title has the seconds and the time zone. It is shown in UTC beside days of UTC, and with seconds where events
+ * follow each other. */
 export function Time({ unix, utc = false, seconds = false }: { unix: number | null | undefined; utc?: boolean; seconds?: boolean }) {
   if (unix === null || unix === undefined) return <span>{words.ui.none}</span>;
   return (
-    <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
+    <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix, utc)}>
       {(utc ? shortUTC : seconds ? exact : short).format(unix * 1000)}
     </time>
   );

@@ -306,4 +306,4 @@ export function Table({ label, head, cards = false, children }: { label: string;
   );
 }
 
-export { Ago, Amount, Time, capitalised, formatAmount, formatDuration, formatTime, useNow } from './format';
+export { Ago, Amount, Time, capitalised, formatAmount, formatDuration, formatTime, useNow, zoneName } from './format';
