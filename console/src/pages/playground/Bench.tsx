@@ -21,7 +21,7 @@ import { carriedOver, initialValues, withExamples, withFile, type Values } from 
 import { withoutTask, withTask } from './shown';
 import { Speech } from './Speech';
 import { useRun } from './useRun';
-import { faultsOf, titleOf, type Fault } from './validate';
+import { faultsOf, titleOf, withTitle, type Fault } from './validate';
 import { bodyOf, setAt, type Path } from './walk';
 import css from './playground.module.css';
 
@@ -114,7 +114,8 @@ export function Bench(props: Props) {
 
   useEffect(() => keepDraft({ endpoint: settled.endpoint, model: settled.model, body: settled.body }), [settled]);
 
-  const told = faultOfError(sending.error) ?? (missing ? undefined : faultOfError(quote.error));
+  const refused = faultOfError(sending.error) ?? (missing ? undefined : faultOfError(quote.error));
+  const told = refused && withTitle(schema, refused);
   const shown = useMemo(() => {
     const local = faults.filter((f) => attempted || !f.missing);
     return told && !local.some((f) => f.path === told.path) ? [...local, told] : local;
