@@ -1,4 +1,4 @@
-// The models of the session's key, which several pages list.
+// The models that the session's key may use. Several pages list them.
 import { queryOptions } from '@tanstack/react-query';
 import { call } from './client';
 import { queryKeys } from './queryKeys';

@@ -53,7 +53,7 @@ function SourceOf({ id, status, file, fields }: SourceTask) {
   );
 }
 
-/** The tasks that use a file of the task, newest first. */
+/** The tasks that use a file of this task, newest first. */
 export function UsedBy({ task }: { task: Task }) {
   const query = { source: task.id, prompt: true, limit: 10 };
   const { data } = useQuery({

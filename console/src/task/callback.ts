@@ -6,8 +6,8 @@ export type CallbackState = NonNullable<Task['webhook']>['state'];
 
 export const callbackStates: readonly CallbackState[] = ['pending', 'delivered', 'dropped', 'abandoned'];
 
-/** The tone of a callback's badge. A dropped callback is a warning, because somebody has to correct its address. That of a
- * cancelled task is none: cancelled tasks have no callback. */
+/** The tone of a callback's badge. A dropped callback is a warning, because its address has to be corrected. The dropped
+ * callback of a cancelled task is not: cancelled tasks have no callback. */
 export function callbackTone({ webhook, status }: { webhook?: { state: CallbackState } | undefined; status: Task['status'] }): Tone {
   switch (webhook?.state) {
     case 'pending':

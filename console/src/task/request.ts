@@ -18,7 +18,7 @@ export function requestQuery(id: string) {
   });
 }
 
-/** The request as it can be sent again. Throws an error that says why it cannot. */
+/** Returns a request that can be submitted again, or throws an error that says why it cannot. */
 export function repeatable(request: Request | null): Request {
   if (!request) throw new Error(words.task.requestErased);
   if (!request.endpoint) throw new Error(words.task.requestInPart);
@@ -36,18 +36,18 @@ export function promptOf(body: Record<string, unknown>): { field: string; text: 
 
 /** What a task does, for tasks without a prompt: the operation if it is known, else the type of the result. */
 export function operationTitle({ type, action, endpoint }: Pick<Task, 'type' | 'action' | 'endpoint'>): string {
-  // An art task may be submitted to the endpoint of another operation, with the button of this one.
+  // A button of an art task may be sent to the endpoint of another operation, so the action counts first.
   const name = action?.toLowerCase().replaceAll('_', '-') ?? endpoint?.split('/').at(-1) ?? '';
   return words.task.operation[name] ?? words.tasks.types[type];
 }
 
-/** The name of a field as people read it: aspect_ratio is Aspect ratio. */
+/** The name of a field for people: aspect_ratio becomes "Aspect ratio". */
 export function fieldTitle(name: string): string {
   const words = name.replaceAll('_', ' ').replace(/ urls?$/, '');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** The title of a field within a request: image_urls[0] is Image 1. */
+/** The title of a field in a request: image_urls[0] becomes "Image 1". */
 export function pathTitle(path: string): string {
   const parts = path.split('.');
   if (parts.length > 1 && parts.at(-1) === 'url') parts.pop();

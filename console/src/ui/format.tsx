@@ -1,4 +1,4 @@
-// Times, lengths and amounts as people read them.
+// Formats times, durations and amounts for people.
 import { useEffect, useState } from 'react';
 import { words } from '../words';
 
@@ -12,12 +12,12 @@ const short = new Intl.DateTimeFormat(locale, moment);
 const shortUTC = new Intl.DateTimeFormat(locale, { ...moment, timeZone: 'UTC' });
 const exact = new Intl.DateTimeFormat(locale, { ...moment, second: '2-digit' });
 
-/** A phrase of the server's as a sentence begins. */
+/** Makes a phrase of the API begin like a sentence. */
 export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-// Intl names offsets after GMT; people who compare logs know them after UTC.
+// Intl writes GMT+1. Logs and our own texts write UTC+1.
 const offsetToUTC = (text: string) => text.replace('GMT', 'UTC');
 
 /** A moment with its seconds and its time zone: 1 Mar 2026, 13:00:00 UTC+1. */
@@ -25,13 +25,13 @@ export function formatTime(unix: number, utc = false): string {
   return offsetToUTC((utc ? fullUTC : fullLocal).format(unix * 1000));
 }
 
-/** The time zone as its offset, UTC+1: that of the person who looks at this moment, unless another one is given. */
+/** The offset of a time zone at a moment: UTC+1. The default is the zone of the browser, now. */
 export function zoneName(unix = Date.now() / 1000, timeZone?: string): string {
   const parts = new Intl.DateTimeFormat(locale, { timeZone, timeZoneName: 'shortOffset' }).formatToParts(unix * 1000);
   return offsetToUTC(parts.find((part) => part.type === 'timeZoneName')?.value ?? '');
 }
 
-/** Seconds as "3 s", "4 min 12 s", "2 h 5 min", "3 d 4 h". */
+/** Formats seconds as "3 s", "4 min 12 s", "2 h 5 min" or "3 d 4 h". */
 export function formatDuration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s} s`;
@@ -51,7 +51,7 @@ export function Time({ unix, utc = false, seconds = false }: { unix: number | nu
   );
 }
 
-/** Unix seconds of now, anew every so many milliseconds. */
+/** The current time in Unix seconds, updated at an interval in milliseconds. */
 export function useNow(every = 1000): number {
   const [now, setNow] = useState(() => Date.now() / 1000);
   useEffect(() => {
@@ -61,7 +61,7 @@ export function useNow(every = 1000): number {
   return now;
 }
 
-/** How long ago a moment was. */
+/** The time since a moment. */
 export function Ago({ unix }: { unix: number | null | undefined }) {
   const now = useNow(10_000);
   if (unix === null || unix === undefined) return <span>{words.ui.never}</span>;
@@ -75,8 +75,8 @@ export function Ago({ unix }: { unix: number | null | undefined }) {
 const digits = { minimumFractionDigits: 2, maximumFractionDigits: 6 };
 const plain = new Intl.NumberFormat(locale, digits);
 
-/** An amount of the currency: two decimals at least, six at most. The operator may name any
- * currency, but Intl throws unless the name has three letters: other names follow the number. */
+/** Formats an amount of the currency, with two to six decimals. An operator may configure any name as the currency, but
+ * Intl throws unless it has three letters. Other names follow the number. */
 export function formatAmount(amount: number | string, currency: string): string {
   if (!/^[a-z]{3}$/i.test(currency)) return `${plain.format(Number(amount))} ${currency}`;
   return new Intl.NumberFormat(locale, { style: 'currency', currency, currencyDisplay: 'narrowSymbol', ...digits }).format(Number(amount));

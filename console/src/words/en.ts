@@ -1,4 +1,4 @@
-// Everything that the console says, in English. A section a page.
+// All texts of the console in English, one section for each page.
 export const en = {
   shell: {
     product: 'mediagate',
@@ -401,7 +401,7 @@ export const en = {
     art: {
       openGrid: 'Open the grid',
       downloadGrid: 'Download the grid',
-      // Midjourney's own labels are short: these are the ones that say too little.
+      // Replaces those of Midjourney's own labels that say too little.
       label: (label: string) =>
         (({ '🔄': 'Reroll', '⬅️': 'Pan left', '➡️': 'Pan right', '⬆️': 'Pan up', '⬇️': 'Pan down' }) as Record<string, string>)[label] ??
         label.replace(/^U[1-4]$/, 'Upscale').replace(/^V[1-4]$/, 'Vary'),

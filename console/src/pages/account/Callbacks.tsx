@@ -1,4 +1,4 @@
-// The newest tasks that were given an address to call, by how their callbacks went.
+// The newest tasks with a callback, filtered by its state.
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -18,7 +18,7 @@ const length = 50;
 /** The newest tasks whose callback is in one of these states. The API lists one state at a time. */
 async function readCallbacks(of: readonly CallbackState[], signal: AbortSignal): Promise<Task[]> {
   const lists = await Promise.all(of.map((webhook) => call<TaskList>('GET', '/v1/tasks', { query: { webhook, limit: length }, signal })));
-  // A callback that changed between two of the answers is in both.
+  // A callback that changed between two answers is in both of them.
   const tasks = new Map(lists.flatMap((list) => list.data.map((task) => [task.id, task])));
   return [...tasks.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, length);
 }
@@ -86,7 +86,7 @@ function Callback({ task, maySend }: { task: Task; maySend: boolean }) {
           <span role="status" className="soft">
             {sent && w.sent}
           </span>{' '}
-          {/* One that was dropped had no address that may be called, or its task was cancelled. */}
+          {/* A dropped callback cannot be sent: its address may not be called, or its task was cancelled. */}
           {maySend && (sent || state === 'delivered' || state === 'abandoned') && (
             <Button aria-disabled={send.isPending || sent} aria-label={w.sendAgainOf(task.id)} onClick={() => !send.isPending && !sent && send.mutate()}>
               {w.sendAgain}

@@ -16,7 +16,7 @@ const w = words.playground;
 interface Props {
   id: string;
   busy: boolean;
-  /** Undefined for keys that may not generate. */
+  /** Undefined for keys without the scope "generate". */
   onAgain: ((request: Request) => void) | undefined;
   onVary: ((id: string, request: Request) => void) | undefined;
   onClose: (id: string) => void;

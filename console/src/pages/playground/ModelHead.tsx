@@ -1,4 +1,4 @@
-// Which model is tried, what it can do, and what it costs.
+// The head of the playground: the model, what it can do, and what it costs.
 import { Link } from '@tanstack/react-router';
 import { Amount, Badge } from '../../ui';
 import { words } from '../../words';
@@ -54,7 +54,7 @@ export function ModelHead({ target }: { target: Target }) {
   );
 }
 
-/** What the operation costs: the range, and behind it each price. */
+/** The prices of the operation: their range, and on demand each of them. */
 function Prices({ target }: { target: Target }) {
   const { pricing } = target.listed;
   const rows = usePriceRows(target);
@@ -91,7 +91,7 @@ function PriceRange({ span, currency }: { span: PriceSpan; currency: string }) {
   );
 }
 
-/** What a model costs at least, over all of its operations. */
+/** The lowest price of a model over all of its operations. */
 export function ModelPrice({ model: { pricing } }: { model: ListedModel }) {
   return <p className={css.cardprice}>{pricing ? <PriceRange span={pricing} currency={pricing.currency} /> : words.ui.none}</p>;
 }

@@ -30,7 +30,7 @@ function validatorOf(schema: Schema, root: Schema): Validator {
   return validator;
 }
 
-/** Whether a condition of the schema holds for a value. */
+/** Whether a value meets a condition of the schema. */
 export const holds = (condition: Schema, root: Schema, value: unknown): boolean => validatorOf(condition, root).validate(clean(value) ?? {}).valid;
 
 /** The faults of a body, at most one for each field. */
@@ -87,7 +87,7 @@ function faultOf(error: OutputUnit, root: Schema): Fault | undefined {
   }
 }
 
-/** The title of the field that a path leads to or into, with the place in its list: image_urls[0] is Reference images 1. */
+/** The title of a field, with the number of an item: image_urls[0] becomes "Reference images 1". */
 export function titleOf(schema: Schema, path: string): string {
   const [, name = path, place] = /^([^.[]*)(?:\[(\d+)\])?/.exec(path) ?? [];
   const title = (schema.properties?.[name] as Schema | undefined)?.title as string | undefined;
@@ -95,7 +95,7 @@ export function titleOf(schema: Schema, path: string): string {
   return place === undefined ? title : `${title} ${Number(place) + 1}`;
 }
 
-/** The fault with the title of its field, where the API's message begins with the path of an item. */
+/** Replaces the path of an item at the start of the API's message by the title of its field. */
 export function withTitle(schema: Schema, fault: Fault): Fault {
   const { path, message } = fault;
   if (!path.endsWith(']') || !message.startsWith(`${path} `)) return fault;

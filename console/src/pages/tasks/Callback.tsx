@@ -1,4 +1,4 @@
-// The attempts to deliver a task's callback, and another round of them.
+// The callback of a task: the attempts to deliver it, and a button that sends it again.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';

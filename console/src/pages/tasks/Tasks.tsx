@@ -1,4 +1,4 @@
-// The account's tasks as a list and as a gallery. Filters and page are in the address.
+// The account's tasks as a list or a gallery. The URL holds the filters and the page.
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useRef } from 'react';

@@ -1,4 +1,4 @@
-// When what happened to a task.
+// The events of a task in their order.
 import type { ReactNode } from 'react';
 import type { Task } from '../../api/types';
 import { wasTaken } from '../../task/callback';

@@ -17,7 +17,7 @@ interface Common {
   tasks: (name: string) => ReturnType<typeof tasksOf>;
 }
 
-/** Cost and tasks of each day, model or key, with the colours of the chart. */
+/** Cost and numbers of tasks by day, model or key, with the colours of the chart. */
 export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: Common & { by: By; sums: readonly Sum[]; total: Sum }) {
   const colour = (name: string) => {
     const i = series.findIndex((one) => one.name === name);
