@@ -17,6 +17,12 @@ test('what a task describes is printed', () => {
   for (const language of ['curl', 'TypeScript', 'Python', 'Python client'] as const) expect(snippet(language, call)).toContain('descriptions');
 });
 
+test('a program ends with its files, but for a voice, which has none', () => {
+  const curl = (endpoint: string) => snippet('curl', { base: 'https://api.example.com', endpoint, body: {} });
+  expect(curl('/v1/music/generations')).toContain('--remote-name-all');
+  expect(curl('/v1/music/generations/createVoice')).not.toContain('Download');
+});
+
 test('the first call is three commands, and downloads a file of the right type', () => {
   const call = { base: 'https://api.example.com', endpoint: '/v1/images/generations', body: { model: 'm', prompt: "it's" } };
   expect(firstCall(call).match(/^curl/gm)).toHaveLength(3);

@@ -72,13 +72,7 @@ while
   jq -e '.data.status | IN("pending", "processing")' task.json > /dev/null
 do :; done
 jq . task.json
-
-${describes(endpoint)
-  ? `# Print the descriptions.
-jq -r '.data.result.descriptions[]' task.json`
-  : `# Download.
-curl -fsSJ --remote-name-all -w '%{filename_effective}\\n' \\
-  $(jq -r '.data.result | (.videos // .images // .audios)[].url[0]' task.json)`}`,
+${save(endpoint)}`,
 
   TypeScript: ({ base, endpoint, body }) => `
 // Needs Node 20 or newer, and the API key in MEDIAGATE_API_KEY.
@@ -257,7 +251,7 @@ func main() {
 
   mediagate: ({ base, endpoint, body }) => `
 # Needs the program mediagate, and the API key in MEDIAGATE_API_KEY.
-# It tells the price, submits once, shows the progress, and saves the files here.
+# It shows the price, submits once, shows the progress and saves the files here.
 export MEDIAGATE_URL=${base}
 ${[
   `mediagate run ${shell(String(body.model ?? 'art'))} -endpoint ${endpoint} -yes`,
@@ -277,7 +271,7 @@ task = gateway.run(
     ${JSON.stringify(body.model ?? 'art')},
     ${indent(python(Object.fromEntries(fieldsOf(body))), '    ')},
     endpoint=${JSON.stringify(endpoint)},
-    idempotency_key=str(uuid.uuid4()),  # keep it: with it the same call goes on with the same task
+    idempotency_key=str(uuid.uuid4()),  # keep it: a repeat with it continues the same task
     progress=lambda now: print(now.status, now.progress),
 )
 print(*gateway.save(task))${describes(endpoint) ? `\nprint(*task.raw["result"]["descriptions"], sep="\\n")` : ''}`,
@@ -294,7 +288,7 @@ const task = await gateway.run(
   ${indent(json(Object.fromEntries(fieldsOf(body))), '  ')},
   {
     endpoint: ${JSON.stringify(endpoint)},
-    idempotencyKey: randomUUID(), // keep it: with it the same call goes on with the same task
+    idempotencyKey: randomUUID(), // keep it: a repeat with it continues the same task
     onProgress: (now) => console.log(now.status, now.progress),
   },
 );
@@ -333,7 +327,7 @@ func main() {
 		Model:          ${JSON.stringify(body.model ?? 'art')},
 		Endpoint:       ${JSON.stringify(endpoint)},
 		Fields:         fields,
-		IdempotencyKey: rand.Text(), // keep it: with it the same call goes on with the same task
+		IdempotencyKey: rand.Text(), // keep it: a repeat with it continues the same task
 	}, func(t client.Task) { fmt.Println(t.Status, t.Progress) })
 	if err != nil {
 		log.Fatal(err)
@@ -434,6 +428,18 @@ func main() {
 	fmt.Println(${JSON.stringify(fileOf(body))})
 }`,
 };
+
+// The last command of the shell program. A voice has no file: its task is printed before.
+function save(endpoint: string): string {
+  if (endpoint.endsWith('/createVoice')) return '';
+  if (describes(endpoint)) return `
+# Print the descriptions.
+jq -r '.data.result.descriptions[]' task.json`;
+  return `
+# Download.
+curl -fsSJ --remote-name-all -w '%{filename_effective}\\n' \\
+  $(jq -r '.data.result | (.videos // .images // .audios)[].url[0]' task.json)`;
+}
 
 /** Whether the endpoint makes texts and no files. */
 function describes(endpoint: string): boolean {
