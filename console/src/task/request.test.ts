@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { words } from '../words';
 import { addressesIn, fieldTitle, operationTitle, pathTitle, promptOf, repeatable, settingsOf } from './request';
 
@@ -31,6 +33,15 @@ test('a task without a prompt is named by its operation', () => {
   expect(operationTitle({ type: 'music', endpoint: '/v1/music/generations/stemsAll' })).toBe('Separate the tracks');
   expect(operationTitle({ type: 'image', endpoint: '/v1/images/generations' })).toBe('Image');
   expect(operationTitle({ type: 'art' })).toBe('Art');
+});
+
+test.each(['art', 'music-a', 'music-b'])('each operation of %s that may have no prompt has a title', (model) => {
+  const file = readFileSync(new URL(`../../../catalog/models/${model}.yaml`, import.meta.url), 'utf8');
+  const { operations } = parse(file) as { operations: { endpoint: string; action?: string }[] };
+  // The first operation has a prompt, and the modal call makes no task.
+  const others = operations.slice(1).filter(({ endpoint }) => !/\/(imagine|modal)$/.test(endpoint));
+  const type = model === 'art' ? 'art' : 'music';
+  expect(others.filter((operation) => operationTitle({ type, ...operation }) === words.tasks.types[type])).toEqual([]);
 });
 
 test('media of a request are found by their addresses', () => {
