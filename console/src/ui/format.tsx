@@ -17,8 +17,8 @@ export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-// Intl writes GMT+1. Logs and our own texts write UTC+1.
-const offsetToUTC = (text: string) => text.replace('GMT', 'UTC');
+// Intl writes GMT+1, and GMT+0. Logs and our own texts write UTC+1, and UTC.
+const offsetToUTC = (text: string) => text.replace(/GMT(\+0$)?/, 'UTC');
 
 /** A moment with its seconds and its time zone: 1 Mar 2026, 13:00:00 UTC+1. */
 export function formatTime(unix: number, utc = false): string {
