@@ -121,7 +121,9 @@ type listedModel struct {
 	operation     string // the name of its operation in contracts; empty if it has no contract
 	created       int64
 	ending        ending
-	items         [detailAll + 1]json.RawMessage // by level of detail
+	shapes        [detailAll + 1]modelItem       // by level of detail
+	items         [detailAll + 1]json.RawMessage // the same, encoded
+	prices        []catalog.PriceSpan            // of its operations; none if the catalog lacks the model
 }
 
 // ending is the last day on which the vendor serves a model, if it is known, and the model to use
@@ -148,6 +150,12 @@ const (
 	detailAll        = detailParameters
 )
 
+// expansion is what a request for models adds to the basic form.
+type expansion struct {
+	detail  detail
+	pricing bool // what the models cost
+}
+
 // modelItem is one model of the list.
 type modelItem struct {
 	ID            string   `json:"id"`
@@ -159,6 +167,60 @@ type modelItem struct {
 	Category   string      `json:"category,omitempty"`
 	Tags       []string    `json:"capability_tags,omitempty"`
 	Parameters *parameters `json:"parameters,omitempty"`
+}
+
+// pricedItem is a model with its prices. They depend on the caller's group, so the item is encoded
+// for each call.
+type pricedItem struct {
+	modelItem
+	Pricing *modelPricing `json:"pricing,omitempty"`
+}
+
+// modelPricing is the range of a model's unit prices over all operations that make a task.
+type modelPricing struct {
+	Currency   string           `json:"currency"`
+	Unit       string           `json:"unit"` // what the lowest price is for
+	From       json.Number      `json:"from"`
+	To         json.Number      `json:"to"`
+	Operations []operationPrice `json:"operations"`
+}
+
+// operationPrice is the range of an operation's unit prices.
+type operationPrice struct {
+	Endpoint string      `json:"endpoint"`
+	Unit     string      `json:"unit"`
+	From     json.Number `json:"from"`
+	To       json.Number `json:"to"`
+}
+
+// pricingOf returns the prices of a model at the rights of the caller, or nil for a model that the
+// catalog lacks.
+func (s *Server) pricingOf(l listedModel, r rights) *modelPricing {
+	if len(l.prices) == 0 {
+		return nil
+	}
+	p := &modelPricing{Currency: s.cfg.Currency}
+	least, most := l.prices[0], l.prices[0].To
+	for _, span := range l.prices {
+		if span.From < least.From {
+			least = span
+		}
+		most = max(most, span.To)
+		p.Operations = append(p.Operations, operationPrice{
+			Endpoint: span.Endpoint, Unit: string(span.Unit),
+			From: r.factor.Price(span.From).Number(), To: r.factor.Price(span.To).Number(),
+		})
+	}
+	p.Unit, p.From, p.To = string(least.Unit), r.factor.Price(least.From).Number(), r.factor.Price(most).Number()
+	return p
+}
+
+// listItem encodes a model as the caller asks for it.
+func (s *Server) listItem(c *call, l listedModel, e expansion) (json.RawMessage, error) {
+	if !e.pricing {
+		return l.items[e.detail], nil
+	}
+	return encode(pricedItem{l.shapes[e.detail], s.pricingOf(l, s.rightsOf(c))})
 }
 
 // listModels makes the list of a catalog. Each item is encoded only once.
@@ -183,6 +245,10 @@ func listModel(m *catalog.Model) (listedModel, error) {
 		operation: facts.Operation,
 		created:   m.Created.Unix(),
 		ending:    endingOf(m),
+	}
+	var err error
+	if one.prices, err = m.PriceSpans(); err != nil {
+		return one, err
 	}
 	return one, one.write(m.Tags, parametersOf(m))
 }
@@ -214,6 +280,7 @@ func (l *listedModel) write(tags []string, p *parameters) error {
 		case int(detailParameters):
 			item.Parameters = p
 		}
+		l.shapes[detail] = item
 		var err error
 		if l.items[detail], err = encode(item); err != nil {
 			return err
@@ -274,9 +341,9 @@ func (s *Server) handleModels(c *call) error {
 		return s.handleGeminiModels(c)
 	default:
 	}
-	detail := readExpand(q.Get("expand"))
+	expand := readExpand(q.Get("expand"))
 	category := ""
-	if detail > detailBasic {
+	if expand.detail > detailBasic {
 		var err error
 		if category, err = oneOfQuery(q, "category", categories...); err != nil {
 			return err
@@ -288,9 +355,14 @@ func (s *Server) handleModels(c *call) error {
 	}
 	page := modelList[json.RawMessage]{Success: true, Object: "list", Data: make([]json.RawMessage, 0, len(models))}
 	for _, one := range models {
-		if category == "" || one.category == category {
-			page.Data = append(page.Data, one.items[detail])
+		if category != "" && one.category != category {
+			continue
 		}
+		item, err := s.listItem(c, one, expand)
+		if err != nil {
+			return err
+		}
+		page.Data = append(page.Data, item)
 	}
 	return c.cacheable(page)
 }
@@ -328,7 +400,11 @@ func (s *Server) handleModel(c *call) error {
 	case dialectGemini:
 		return c.cacheable(one.forGemini())
 	default:
-		return c.cacheable(one.items[readExpand(c.query().Get("expand"))])
+		item, err := s.listItem(c, one, readExpand(c.query().Get("expand")))
+		if err != nil {
+			return err
+		}
+		return c.cacheable(item)
 	}
 }
 
@@ -367,20 +443,23 @@ func (c *call) pathText(name string) string {
 	return id
 }
 
-// readExpand reads the words of expand. One unknown word makes it ignore all of them.
-func readExpand(text string) detail {
-	most := detailBasic
+// readExpand reads the words of expand. One unknown word makes it ignore all of them. Each word adds
+// category and tags.
+func readExpand(text string) expansion {
+	var e expansion
 	for word := range strings.SplitSeq(text, ",") {
 		switch strings.TrimSpace(word) {
 		case "category":
-			most = max(most, detailCategory)
+			e.detail = max(e.detail, detailCategory)
 		case "parameters":
-			most = max(most, detailParameters)
+			e.detail = max(e.detail, detailParameters)
+		case "pricing":
+			e.detail, e.pricing = max(e.detail, detailCategory), true
 		default:
-			return detailBasic
+			return expansion{}
 		}
 	}
-	return most
+	return e
 }
 
 // The rest of this file lists the models in the forms of other services.

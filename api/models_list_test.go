@@ -77,8 +77,10 @@ func TestModelList(t *testing.T) {
 	basic := []string{"created", "id", "object", "owned_by", "supported_endpoint_types"}
 	category := append([]string{"capability_tags", "category"}, basic...)
 	all := append([]string{"parameters"}, category...)
+	priced := append([]string{"pricing"}, category...)
 	slices.Sort(category)
 	slices.Sort(all)
+	slices.Sort(priced)
 	for query, want := range map[string][]string{
 		"":                               basic,
 		"?expand=":                       basic,
@@ -90,6 +92,9 @@ func TestModelList(t *testing.T) {
 		"?expand=parameters":             all,
 		"?expand=parameters,category":    all,
 		"?expand=parameters,%20category": all,
+		"?expand=pricing":                priced,
+		"?expand=pricing,category":       priced,
+		"?expand=pricing,prices":         basic,
 	} {
 		a := g.get("/v1/models" + query)
 		if a.status != 200 || a.data["success"] != true || a.data["object"] != "list" {
@@ -103,13 +108,48 @@ func TestModelList(t *testing.T) {
 		}
 		for _, id := range allModels(t) {
 			want := want
-			if len(want) == len(all) && !slices.ContainsFunc(contracted(t), func(m *catalog.Model) bool { return m.ID == id }) {
+			if slices.Contains(want, "parameters") && !slices.ContainsFunc(contracted(t), func(m *catalog.Model) bool { return m.ID == id }) {
 				want = category // which has no contract to show
 			}
 			if diff := cmp.Diff(want, keysOf(a.item(t, id))); diff != "" {
 				t.Errorf("%s: %s: %s", query, id, diff)
 			}
 		}
+	}
+}
+
+// TestModelListPricing checks that "from" and "to" are the lowest and the highest price of any operation
+// that makes a task, at the prices of the caller's group.
+func TestModelListPricing(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	_, half := g.newKey(mediagate.Key{Unlimited: true, Group: "half"})
+	_, named := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"unheard-of"}})
+	for name, test := range map[string]struct {
+		key, model, unit string
+		from, to         float64
+		operations       int
+	}{
+		"art":                   {g.key, "art", "operation", 0.01, 0.108, 12},
+		"art at half the price": {half, "art", "operation", 0.005, 0.054, 12},
+		"songs":                 {g.key, "music-a", "operation", 0.02, 0.25, 6},
+		"speech":                {g.key, "eta-4o-mini-tts", "character", 0.00006, 0.00006, 1},
+	} {
+		for _, path := range []string{"/v1/models", "/v1/models/" + test.model} {
+			item := g.send(request{path: path + "?expand=pricing", key: test.key}).data
+			if path == "/v1/models" {
+				item = answer{data: item}.item(t, test.model)
+			}
+			p, _ := item["pricing"].(map[string]any)
+			operations, _ := p["operations"].([]any)
+			got := []any{p["currency"], p["unit"], p["from"], p["to"], len(operations)}
+			if want := []any{"USD", test.unit, test.from, test.to, test.operations}; !slices.Equal(got, want) {
+				t.Errorf("%s: %s: %v, want %v", name, path, got, want)
+			}
+		}
+	}
+	if a := g.send(request{path: "/v1/models?expand=pricing", key: named}); a.item(t, "unheard-of")["pricing"] != nil {
+		t.Errorf("a model that is in no catalog has a price: %s", a.body)
 	}
 }
 

@@ -191,7 +191,7 @@ func (s *Server) handleTasks(c *call) error {
 	page, err := listTasks(tasks, more, func(t *mediagate.Task) (view.Task, error) {
 		v, err := s.view(ctx, t)
 		if prompts == yes {
-			v.Prompt = view.Prompt(t)
+			v.Prompt, v.Endpoint, v.Action = view.Prompt(t), t.Endpoint, t.Plan.Action
 		}
 		return v, err
 	})

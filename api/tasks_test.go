@@ -241,7 +241,8 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// A list shows by which key each task was submitted, and with prompt=true what it was asked for.
+// A list shows by which key each task was submitted, and with prompt=true what it was asked for: the beginning
+// of the prompt, the endpoint and, of an art task, the action.
 func TestListKeysAndPrompts(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -251,16 +252,25 @@ func TestListKeysAndPrompts(t *testing.T) {
 		method: http.MethodPost, path: music, key: secret,
 		body: `{"model":"MUSIC-B","sound_prompt":"a calm song"}`,
 	}).taskID(t)
+	third, artist := g.newKey(mediagate.Key{Unlimited: true})
+	described := g.send(request{
+		method: http.MethodPost, path: art + "/describe", key: artist, body: `{"image_urls":["https://example.com/a.png"]}`,
+	}).taskID(t)
 	for query, want := range map[string][]any{
-		"?key=" + g.keyRow.ID:                         {own, g.keyRow.ID, nil},
-		"?key=" + another.ID + "&prompt=true":         {theirs, another.ID, "a calm song"},
-		"?key=" + another.ID + "&type=music":          {theirs, another.ID, nil},
-		"?prompt=true&type=video":                     {own, g.keyRow.ID, strings.Repeat("é", 200) + "…"},
-		"?key=" + another.ID + "&type=video":          {nil, nil, nil},
-		"?key=key_01KAJ5XW4M9Q7T2C8N6BVRE3HD&limit=1": {nil, nil, nil},
+		"?key=" + g.keyRow.ID:                         {own, g.keyRow.ID, nil, nil, nil},
+		"?key=" + another.ID + "&prompt=true":         {theirs, another.ID, "a calm song", music, nil},
+		"?key=" + another.ID + "&type=music":          {theirs, another.ID, nil, nil, nil},
+		"?key=" + third.ID + "&prompt=true":           {described, third.ID, nil, art + "/describe", "DESCRIBE"},
+		"?prompt=true&type=video":                     {own, g.keyRow.ID, strings.Repeat("é", 200) + "…", videos, nil},
+		"?key=" + another.ID + "&type=video":          {nil, nil, nil, nil, nil},
+		"?key=key_01KAJ5XW4M9Q7T2C8N6BVRE3HD&limit=1": {nil, nil, nil, nil, nil},
 	} {
 		a := g.get("/v1/tasks" + query)
-		if got := []any{a.at("data", 0, "id"), a.at("data", 0, "key"), a.at("data", 0, "prompt")}; !slices.Equal(got, want) {
+		var got []any
+		for _, field := range []string{"id", "key", "prompt", "endpoint", "action"} {
+			got = append(got, a.at("data", 0, field))
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", query, got, want)
 		}
 		if a.at("data", 1) != nil {

@@ -71,6 +71,38 @@ func (o *Operation) Pricing() (Pricing, error) {
 	return p, nil
 }
 
+// PriceSpan is the range of an operation's unit prices.
+type PriceSpan struct {
+	Endpoint string
+	Unit     mediagate.Unit
+	From, To mediagate.Micros
+}
+
+// PriceSpans lists the price ranges of the model's operations, in the order of the file. It leaves
+// out the modal call, which makes no task: it continues one whose price is already held.
+func (m *Model) PriceSpans() ([]PriceSpan, error) {
+	var spans []PriceSpan
+	for _, o := range m.operations {
+		if o.Endpoint == ModalEndpoint {
+			continue
+		}
+		prices, err := o.Pricing()
+		if err != nil {
+			return nil, err
+		}
+		span := PriceSpan{Endpoint: o.Endpoint, Unit: prices.Unit}
+		for i, row := range prices.Rows {
+			if each := row.Charge.UnitPrice; i == 0 {
+				span.From, span.To = each, each
+			} else {
+				span.From, span.To = min(span.From, each), max(span.To, each)
+			}
+		}
+		spans = append(spans, span)
+	}
+	return spans, nil
+}
+
 func with(values map[string]any, name string, value any) map[string]any {
 	sum := map[string]any{name: value}
 	maps.Copy(sum, values)

@@ -3,7 +3,7 @@ import { draft, forgetRequests, forgetSpeech, keepDraft, keepSpeech, speechesOf 
 
 const speech = (at: number, data = 'AAAA') => ({ at, model: 'voice', text: 'hello', format: 'mp3', data });
 
-// A storage with room for so many characters.
+// A storage with room for a number of characters.
 function store(room: number): void {
   const kept = new Map<string, string>();
   vi.stubGlobal('sessionStorage', {

@@ -1,5 +1,5 @@
-// What this browser tab keeps for itself until the session ends: the request that is being typed, and
-// speeches, which the service does not keep. Both hold prompts, so they are erased with the session.
+// What this browser tab keeps until the session ends: the request that is being typed, and speeches, which the service
+// does not store. Both may contain prompts, so both are erased with the session.
 
 const name = 'mediagate.requests';
 
@@ -8,7 +8,7 @@ export interface Request {
   model: string;
   body: Record<string, unknown>;
 }
-/** A spoken text, as it came in the answer. */
+/** A generated speech with its audio. */
 export interface Speech {
   at: number; // milliseconds
   model: string;
@@ -25,10 +25,10 @@ function read(): Kept {
   try {
     return { speeches: [], ...(JSON.parse(sessionStorage.getItem(name) ?? '{}') as Partial<Kept>) };
   } catch {
-    return { speeches: [] }; // no storage, or not ours
+    return { speeches: [] }; // no storage, or not in our format
   }
 }
-/** Keeps it, and reports whether there is room. */
+/** Stores the data, and reports whether there was room. */
 function write(kept: Kept): boolean {
   try {
     sessionStorage.setItem(name, JSON.stringify(kept));
@@ -38,7 +38,7 @@ function write(kept: Kept): boolean {
   }
 }
 
-/** What is typed and not sent yet. */
+/** The request that was typed and not submitted. */
 export function draft(): Request | undefined {
   return read().draft;
 }
@@ -52,7 +52,7 @@ const mostSpeeches = 4;
 export function speechesOf(model: string): Speech[] {
   return read().speeches.filter((speech) => speech.model === model);
 }
-/** Keeps a speech, and of the older ones as many as there is room for. */
+/** Keeps a speech, and as many of the older ones as there is room for. */
 export function keepSpeech(speech: Speech): void {
   const kept = read();
   const speeches = [speech, ...kept.speeches].slice(0, mostSpeeches);

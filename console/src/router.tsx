@@ -1,4 +1,4 @@
-// The pages and their addresses. Each page is loaded when it is first opened.
+// The pages and their paths. Each page is loaded when it is first opened.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import type { Session } from './api/types';
 import { queryClient, sessionQuery } from './session';
@@ -17,7 +17,7 @@ const signIn = createRoute({
   validateSearch: (search): { to?: string } => (typeof search.to === 'string' && search.to.startsWith('/') ? { to: search.to } : {}),
 });
 
-// Pages within the frame need a session.
+// All pages within the frame need a session.
 const frame = createRoute({
   getParentRoute: () => root,
   id: 'frame',
@@ -25,7 +25,7 @@ const frame = createRoute({
   beforeLoad: async ({ location }): Promise<{ session: Session }> => {
     const session = await queryClient.ensureQueryData(sessionQuery);
     if (!session) throw redirect({ to: '/sign-in', search: location.pathname === '/' ? {} : { to: location.href }, hash: location.hash });
-    // The address may be that of somebody else who was here before.
+    // The path may be one that another person had open before.
     if (location.pathname !== '/' && !mayOpen(session, location.pathname)) throw redirect({ to: '/', replace: true });
     return { session };
   },
@@ -38,7 +38,7 @@ function page<M extends Record<string, any>, N extends keyof M>(load: () => Prom
 
 const text = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined);
 
-/** Reads the named parameters of an address as texts. */
+/** Reads the named search parameters as texts. */
 function texts<N extends string>(...names: N[]) {
   return (search: Record<string, unknown>): Partial<Record<N, string>> => {
     const read: Partial<Record<N, string>> = {};
@@ -58,8 +58,8 @@ const home = createRoute({
   },
 });
 
-// `from` is a task to run again, `source` one to make something of: of which of its clips, says `clip`, from 1.
-// `input` is a task of which a file is an input: which one, says `file`, from 1.
+// `from` is a task whose request fills in the form. `source` is a task to work on, and `clip` the number of its song.
+// `input` is a task with a file to use, and `file` the number of the file.
 const playground = createRoute({
   getParentRoute: () => frame,
   path: '/playground',

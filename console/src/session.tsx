@@ -1,4 +1,4 @@
-// Who is signed in. The session itself is a cookie that no script can read.
+// The session of the person who is signed in. The session itself is a cookie that scripts cannot read.
 import { QueryClient, queryOptions, useQuery, type Query } from '@tanstack/react-query';
 import { ApiError, AwayError, call, newKey, rememberToken, whenRefused } from './api/client';
 import { queryKeys } from './api/queryKeys';
@@ -9,7 +9,7 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
-      // What the API refuses is refused again; what is away comes back.
+      // A request that the API refused would be refused again. Only failures of the service are retried.
       retry: (count, error) => error instanceof AwayError || (error instanceof ApiError && error.status >= 500 && count < 3),
       retryDelay: (count) => Math.min(1000 * 2 ** count, 5000),
       networkMode: 'always',
@@ -18,24 +18,24 @@ export const queryClient = new QueryClient({
   },
 });
 
-// All queries but that of the session itself.
+// Matches all queries except that of the session.
 const others = { predicate: (query: Query) => query.queryKey[0] !== queryKeys.session[0] };
 
-// Forgets all that was read and typed in the session before.
-// The session stays: whoever watches an entry that is taken out hears of it no more.
+// Removes everything that the previous session has read and typed. The query of the session stays, because observers of
+// a removed query get no more updates.
 function forget(): void {
   queryClient.removeQueries(others);
   queryClient.getMutationCache().clear();
   forgetRequests();
 }
 
-// The last sign-in of this browser, in any of its tabs. A browser that never signed in does not ask for a session.
+// The last sign-in of this browser, in any tab. A browser that has never signed in does not ask for a session.
 const lastSignIn = 'mediagate.signed-in';
 
 async function readSession(): Promise<Session | null> {
   const signIn = localStorage.getItem(lastSignIn);
   const session = signIn ? await liveSession() : null;
-  // The answer is about an older session if this tab or another one has signed in meanwhile.
+  // If another tab has signed in meanwhile, this answer is about an older session.
   if (localStorage.getItem(lastSignIn) !== signIn) return readSession();
   const before = queryClient.getQueryData<Session>(queryKeys.session);
   if (session) {
@@ -43,7 +43,7 @@ async function readSession(): Promise<Session | null> {
     if (before && before.csrf !== session.csrf) renew(before, session);
     const isNarrowed = before?.key?.id === session.key?.id && before?.key?.scopes.some((scope) => !mayUse(session, scope));
     if (!isNarrowed) return session;
-    await call<void>('DELETE', '/console/session'); // what is open may not be for the key any more
+    await call<void>('DELETE', '/console/session'); // the open pages may need a scope that the key no longer has
   }
   if (signIn || before) {
     ended = true;
@@ -53,7 +53,7 @@ async function readSession(): Promise<Session | null> {
   return null;
 }
 
-/** The session of the cookie; null if it has ended. */
+/** The session of the cookie, or null if it has ended. */
 async function liveSession(): Promise<Session | null> {
   try {
     return await call<Session>('GET', '/console/session');
@@ -63,10 +63,10 @@ async function liveSession(): Promise<Session | null> {
   }
 }
 
-// Goes on with the session of a sign-in in another tab. Nothing of somebody else who was here is shown.
+// Continues with the session of a sign-in in another tab. Data of another person is not shown.
 function renew(before: Session, session: Session): void {
   if (before.key?.id === session.key?.id && before.operator === session.operator && before.name === session.name) {
-    void queryClient.invalidateQueries(others); // some have failed if the session before had ended
+    void queryClient.invalidateQueries(others); // some queries failed if the previous session had ended
     return;
   }
   void queryClient.resetQueries(others);
@@ -75,7 +75,7 @@ function renew(before: Session, session: Session): void {
 
 export const sessionQuery = queryOptions({ queryKey: queryKeys.session, queryFn: readSession, staleTime: 60_000, refetchOnWindowFocus: 'always' });
 
-/** The key of the session with what it has used of its limits. It needs no scope. */
+/** The session's key, with the used amounts of its limits. The call needs no scope. */
 export const ownKeyQuery = queryOptions({ queryKey: queryKeys.ownKey, queryFn: async ({ signal }) => (await call<Session>('GET', '/console/session', { signal })).key });
 
 function begin(session: Session): void {
@@ -85,29 +85,29 @@ function begin(session: Session): void {
   queryClient.setQueryData(queryKeys.session, session);
 }
 
-/** The session of a page that is shown to those who are signed in only. */
+/** The session, for pages that only signed-in people see. */
 export function useSession(): Session {
   const { data } = useQuery(sessionQuery);
   if (!data) throw new Error('no session');
   return data;
 }
 
-/** Goes on with the session of a sign-in by OpenID Connect, which ended with a cookie. */
+/** Continues with the session of a sign-in by OpenID Connect, which set the cookie. */
 export async function resumeSession(): Promise<Session> {
   const session = await call<Session>('GET', '/console/session');
-  forget(); // of whoever was here before
+  forget(); // of the previous session
   begin(session);
   return session;
 }
 
 export async function signIn(credential: { key: string } | { link: string }): Promise<Session> {
   const session = await call<Session>('POST', '/console/session', { body: credential });
-  forget(); // of whoever was here before
+  forget(); // of the previous session
   begin(session);
   return session;
 }
 
-/** Goes on with another key of the same account, whose pages stay as they are. */
+/** Continues with another key of the same account. The open pages stay. */
 export async function renewSession(key: string): Promise<void> {
   begin(await call<Session>('POST', '/console/session', { body: { key } }));
 }
@@ -119,19 +119,21 @@ export async function signOut(): Promise<void> {
   queryClient.setQueryData(queryKeys.session, null);
 }
 
-// Whether the session ended by itself: the page to sign in says so.
+// Whether the session ended on its own. The sign-in page then says so.
 let ended = false;
 export function sessionEnded(): boolean {
   return ended;
 }
-// The refused call may belong to an older session, so the session is read again.
+// A refused call may mean that the session has ended, or that it belonged to an older session. So the session is read
+// again.
 whenRefused(() => void queryClient.invalidateQueries({ queryKey: queryKeys.session }));
 
 export function mayUse(session: Session, scope: Scope): boolean {
   return session.operator || (session.key?.scopes.includes(scope) ?? false);
 }
 
-/** Whether who is signed in may do what needs that role of an operator. The holder of a key is none: scopes decide there. */
+/** Whether the session's role allows what needs the given role. It is true for holders of keys, whose scopes decide
+ * instead. */
 export function useMay(role: Role): boolean {
   const session = useSession();
   return !session.operator || (session.role !== null && roles.indexOf(session.role) >= roles.indexOf(role));

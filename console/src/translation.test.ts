@@ -1,7 +1,6 @@
-// Browsers that translate a page put each of its texts into an element of their own. React
-// does not know of them, so it fails when it removes a bare text, or puts an element before
-// one. A text that comes and goes therefore has an element of its own, and so has a text that
-// follows something which comes and goes.
+// Browsers that translate a page wrap each of its texts in an element of their own. React does not know these elements:
+// it fails when it removes a bare text, or inserts an element before a bare text. So each text that is shown under a
+// condition has an element of its own, and so has each text that follows something conditional.
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 
@@ -9,14 +8,14 @@ const config = ts.getParsedCommandLineOfConfigFile('tsconfig.json', {}, { ...ts.
 const program = ts.createProgram(config!.fileNames, config!.options);
 const checker = program.getTypeChecker();
 
-// The falsy "" and 0 before a && are no texts.
+// Ignores the falsy "" and 0 before a &&, which show nothing.
 const isText = (type: ts.Type) => (type.flags & (ts.TypeFlags.StringLike | ts.TypeFlags.NumberLike)) !== 0 && !(type.isLiteral() && !type.value);
 const mayBeText = (node: ts.Expression) => {
   const type = checker.getTypeAtLocation(node);
   return (type.isUnion() ? type.types : [type]).some(isText);
 };
 
-/** Whether what an expression shows depends on a condition. */
+/** Whether a condition decides what an expression shows. */
 const isConditional = (node: ts.Expression): boolean =>
   ts.isParenthesizedExpression(node) ? isConditional(node.expression) : ts.isConditionalExpression(node) || (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.AmpersandAmpersandToken);
 

@@ -56,7 +56,8 @@ func typescriptClient(t *testing.T, root string) string {
 type shownCode struct {
 	Language string `json:"language"`
 	Code     string `json:"code"`
-	Key      string `json:"key"` // used instead of the valid key
+	Key      string `json:"key"`  // used instead of the valid key
+	File     string `json:"file"` // the file that it saves without printing its name
 	folder   string
 }
 
@@ -64,7 +65,7 @@ type shownCode struct {
 type codeResult struct {
 	Code   int    `json:"code"`
 	Output string `json:"output"`
-	Bytes  int64  `json:"bytes"` // size of the file that it names; 0: it names none
+	Bytes  int64  `json:"bytes"` // size of the file that it saved; 0: none
 }
 
 // codeRunner runs programs with the tools of their languages.
@@ -73,7 +74,7 @@ type codeRunner struct {
 	pkg       func() string // folder of our TypeScript client
 }
 
-var savedFile = regexp.MustCompile(`(task_[0-9A-HJKMNP-TV-Z]{26}-1|speech)\.\w+`)
+var savedFile = regexp.MustCompile(`(task_[0-9A-HJKMNP-TV-Z]{26}-[01]|speech)\.\w+`)
 
 func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
 	t.Helper()
@@ -96,7 +97,11 @@ func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
 	} else if err != nil {
 		return result, err
 	}
-	if name := savedFile.FindString(result.Output); name != "" {
+	if s.File != "" {
+		if info, err := os.Stat(filepath.Join(s.folder, s.File)); err == nil {
+			result.Bytes = info.Size()
+		}
+	} else if name := savedFile.FindString(result.Output); name != "" {
 		info, err := os.Stat(filepath.Join(s.folder, name))
 		if err != nil {
 			return result, fmt.Errorf("%s printed %s: %w", s.Language, out, err)

@@ -31,7 +31,8 @@ type Task struct {
 	Webhook         *Webhook           `json:"webhook,omitempty"`
 	Key             string             `json:"key,omitempty"`      // the id of the key that submitted it; not in callbacks
 	Prompt          string             `json:"prompt,omitempty"`   // in lists for readers who ask for it, see Prompt
-	Endpoint        string             `json:"endpoint,omitempty"` // set with Request: the path that takes it
+	Action          string             `json:"action,omitempty"`   // beside Prompt: the operation of an art task
+	Endpoint        string             `json:"endpoint,omitempty"` // beside Prompt and Request: the path of the submit
 	Request         map[string]any     `json:"request,omitempty"`  // for readers who ask for it, see Request
 	Sources         []Source           `json:"sources,omitempty"`  // tasks whose files it uses
 }

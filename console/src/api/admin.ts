@@ -1,4 +1,4 @@
-// The shapes of the admin API's answers, from its document.
+// The types of the admin API's answers, generated from its OpenAPI document.
 import type { components } from './openapi';
 
 type Schemas = components['schemas'];
@@ -13,7 +13,7 @@ export type Channel = Schemas['Channel'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type LedgerReport = Schemas['LedgerReport'];
 
-/** An account, with its abandoned jobs where one alone is read. */
+/** An account. Only the answer for a single account includes its abandoned jobs. */
 export type Account = Schemas['Account'] & Partial<Pick<Schemas['OperatedAccount'], 'abandoned'>>;
 
 /** Why a command for many tasks would skip a task. */
@@ -22,5 +22,5 @@ export type SkipReason = keyof Schemas['SkippedTasks'];
 /** What a command for many tasks would do, or the job that it began. */
 export type Matched = Omit<Schemas['MatchedTasks'], 'job'> & { job?: Schemas['StartedJob']['job'] | null };
 
-/** What the console shows of readiness, also where no answer came. */
+/** The readiness that the console shows, also when the API does not answer. */
 export type Readiness = Pick<Schemas['Readiness'], 'status' | 'degraded'> & { error?: { message: string } };

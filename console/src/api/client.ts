@@ -1,12 +1,12 @@
-// Calls of the API, with the session's cookie, and what went wrong with them.
+// Calls the API with the session's cookie, and describes failures.
 import { useSyncExternalStore } from 'react';
 
-/** An answer other than 2xx, in the words of the API. */
+/** An error response of the API, with its message. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** The field at fault, where the answer names one. */
+    /** The field at fault, if the response names one. */
     readonly param: string | null,
     readonly requestId: string | null,
   ) {
@@ -14,22 +14,23 @@ export class ApiError extends Error {
   }
 }
 
-/** The API could not be reached, or is not ready: worth a repeat. */
+/** The API could not be reached or is not ready. A retry may help. */
 export class AwayError extends Error {}
 
 let csrf = '';
-/** Remembers the token that calls need which change something. */
+/** Remembers the CSRF token, which calls need that change something. */
 export function rememberToken(token: string): void {
   csrf = token;
 }
 
 let onRefused: () => void = () => {};
-/** Says what is to happen when a call is refused that the page offered: the session may have ended, or its key may do less than before. */
+/** Sets what happens when the API refuses a call that the page offered: the session may have ended, or its key may have
+ * fewer rights than before. */
 export function whenRefused(f: () => void): void {
   onRefused = f;
 }
 
-// Whether the API was away at the last call, for the line that says so.
+// Whether the last call found the API unreachable. The layout shows a note then.
 let away = false;
 const watchers = new Set<() => void>();
 function setAway(now: boolean): void {
@@ -44,14 +45,14 @@ export function useAway(): boolean {
   );
 }
 
-/** A new Idempotency-Key. crypto.randomUUID is there in secure contexts only, not over plain http. */
+/** A new Idempotency-Key. crypto.randomUUID exists only in secure contexts, and the console also runs over plain http. */
 export const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
 
 export type Query = Record<string, string | number | boolean | undefined | null>;
 
 interface Options {
   query?: Query;
-  body?: unknown; // JSON, or a FormData
+  body?: unknown; // a value to send as JSON, or a FormData
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
@@ -65,14 +66,14 @@ export function pathOf(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
-/** One call. Throws ApiError and AwayError. */
+/** Calls the API and returns the JSON of the response. Throws ApiError and AwayError. */
 export async function call<T>(method: string, path: string, options: Options = {}): Promise<T> {
   const response = await send(method, path, options);
   if (response.status === 204) return undefined as T;
   return (await response.json()) as T;
 }
 
-/** The answer as it came, for files and for headers. */
+/** Calls the API and returns the response, for files and headers. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { ...options.headers };
   if (method !== 'GET') headers['X-CSRF-Token'] = csrf;
@@ -106,13 +107,14 @@ async function failure(response: Response, path: string): Promise<ApiError> {
     param = error?.param ?? null;
     requestId = error?.request_id ?? requestId;
   } catch {
-    // no JSON: somebody before the API answered
+    // no JSON: a proxy answered instead of the API
   }
   if (path !== '/console/session' && (response.status === 401 || response.status === 403)) onRefused();
   return new ApiError(response.status, message, param, requestId);
 }
 
-/** An error at its field, and what is left of it for the page: all of it, unless one of the fields shows it. */
+/** Splits an error between the fields of a form and the rest of the page: a field gets the errors that name it, the page
+ * all others. */
 export function faults<F extends string>(error: unknown, shown: readonly F[]) {
   const param = error instanceof ApiError ? error.param : null;
   return {
@@ -121,7 +123,7 @@ export function faults<F extends string>(error: unknown, shown: readonly F[]) {
   };
 }
 
-/** The words to show for anything that a call throws. */
+/** The message of anything that a call throws. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,8 +1,8 @@
-// Answers that are saved as files of lines.
+// Saves answers of the API as CSV files.
 import { useMutation } from '@tanstack/react-query';
 import { send, type Query } from './client';
 
-/** Saves an answer of the API as a CSV file. Its data says whether lines are left that the file has not. */
+/** Saves an answer as a CSV file. The data of the mutation says whether the file was cut short. */
 export function useSaveCSV(path: string, query: Query, name: string) {
   return useMutation({ mutationFn: () => save(path, query, `${name}.csv`) });
 }
@@ -14,7 +14,7 @@ async function save(path: string, query: Query, name: string): Promise<boolean> 
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has taken the file by then, if it takes it at all.
+  // The browser has long started the download by then.
   window.setTimeout(() => URL.revokeObjectURL(address), 60_000);
   return response.headers.has('Link');
 }

@@ -1,4 +1,4 @@
-// The names of the account's keys, which a list of tasks has by their ids.
+// The names of the account's keys. Lists of tasks have only their IDs.
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { mayUse, useSession } from '../session';
 import { call } from './client';
@@ -11,7 +11,7 @@ const keyNamesQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** The keys whose names are known: those of the account for a session that may manage them, else its own. */
+/** The keys whose names are known: those of the account if the session may manage them, else its own key. */
 export function useKeyNames() {
   const session = useSession();
   const { data } = useQuery({ ...keyNamesQuery, enabled: mayUse(session, 'manage') });

@@ -1,5 +1,5 @@
-// The keys of the query cache, all in one place: two requests that share a key overwrite each
-// other's answers. Keys that begin alike are invalidated together.
+// The keys of the query cache. They are all in one place, because two requests that share a key overwrite each other's
+// answers. Keys with the same beginning are invalidated together.
 import type { Query } from './client';
 
 export const queryKeys = {
@@ -8,23 +8,23 @@ export const queryKeys = {
   ready: ['ready'],
   document: ['openapi'],
   models: ['models'],
-  contract: (model: string) => ['contract', model],
+  contract: (model: string, endpoint: string | undefined) => ['contract', model, endpoint],
   quote: (endpoint: string | undefined, body: unknown) => ['quote', endpoint, body],
 
   account: ['account'],
-  /** The amounts that are left of the session key's limits, and of the key and its account. */
+  /** The amounts left of the session key's limits, of the key and of its account. */
   balances: ['balance'],
   ownKey: ['balance', 'key'],
   leftBalance: ['balance', 'left'],
   webhookSecret: ['webhook secret'],
-  /** All that is known of endpoints. */
+  /** Everything about endpoints. */
   endpoints: ['endpoints'],
   endpoint: (id: string) => ['endpoints', id],
   endpointDeliveries: (id: string, state: string) => ['endpoints', id, 'deliveries', state],
   usage: (query: Query) => ['usage', query],
   statement: (path: string, query: Query) => ['statement', path, query],
 
-  /** All lists of keys, of which each has a path and an account. */
+  /** All lists of keys, each by its path and account. */
   keys: ['keys'],
   keyList: (path: string, account: string | undefined) => ['keys', 'list', path, account],
   keyNames: ['keys', 'names'],
@@ -49,7 +49,7 @@ export const queryKeys = {
   adminLedger: (account: string) => ['admin', 'ledger', account],
   adminUsage: (by: string) => ['admin', 'usage', by],
   audit: (query: Query) => ['admin', 'audit', query],
-  /** All of the operator's lists of tasks, and stories of one. */
+  /** All lists of tasks of operators, and their pages of one task. */
   adminTasks: ['admin', 'tasks'],
   stuckCount: ['admin', 'tasks', 'stuck count'],
   adminTaskList: (query: Query) => ['admin', 'tasks', 'list', query],

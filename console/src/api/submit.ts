@@ -1,18 +1,17 @@
-// Submits whose answer may be lost on its way. The same request with the same Idempotency-Key
-// makes and charges nothing twice.
+// Submits whose answer may be lost. A repeat with the same Idempotency-Key makes no second task and no second charge.
 import { useRef } from 'react';
 import { ApiError, AwayError, newKey } from './client';
 
-/** Whether the API may have taken a request whose answer did not come. */
+/** Whether the API may have accepted a request although its answer was lost. */
 export const isLost = (error: unknown) => error instanceof AwayError || (error instanceof ApiError && error.status >= 502);
 
-/** How a submit is repeated until its answer comes. */
+/** Repeats a submit until its answer arrives. */
 export const untilAnswered = {
   retry: (count: number, error: unknown) => isLost(error) && count < 60,
   retryDelay: (count: number) => Math.min(1000 * 2 ** count, 5000),
 };
 
-/** Gives a request its key, and the same request the same key as long as its answer is lost. */
+/** Gives each request an Idempotency-Key, and keeps it for the same request as long as the answer is lost. */
 export class SubmitKey {
   private sent: { text: string; key: string } | undefined;
 
@@ -22,7 +21,7 @@ export class SubmitKey {
     return this.sent.key;
   }
 
-  /** Notes how the request ended. */
+  /** Records how the request ended. */
   settle(error: unknown): void {
     if (!isLost(error)) this.sent = undefined;
   }

@@ -1,4 +1,4 @@
-// The shapes of answers. Those of the public API come from its document.
+// The types of answers. Those of the public API are generated from its OpenAPI document.
 import type { components } from './openapi';
 
 type Schemas = components['schemas'];
@@ -14,6 +14,7 @@ export type KeyChange = Schemas['KeyChange'];
 export type Quote = Schemas['Quote'];
 export type Contract = Schemas['Contract'];
 export type Model = Schemas['ModelItem'];
+export type ModelPricing = Schemas['ModelPricing'];
 export type Delivery = Schemas['DeliveryAttempt'];
 export type WebhookSecret = Schemas['WebhookSecret'];
 export type UsageItem = Schemas['UsageItem'];
@@ -30,14 +31,14 @@ export interface List<T> {
   has_more: boolean;
 }
 
-/** What an operator may do: each role includes the ones before it. */
+/** The roles of operators. Each role includes those before it. */
 export const roles = ['read', 'operate', 'admin'] as const;
 export type Role = (typeof roles)[number];
 
-/** Who is signed in: the holder of a key, or an operator. */
+/** The session of the holder of a key, or of an operator. */
 export interface Session {
   operator: boolean;
-  /** What the operator is called, and may do. */
+  /** The operator's name and role. */
   name: string | null;
   role: Role | null;
   account: { id: string; name: string } | null;

@@ -9,15 +9,15 @@ import { words } from '../words';
 
 const w = words.signIn;
 
-// The link that the standalone prints has its token behind the #, where no server sees it.
+// The link that the standalone prints carries its token behind the #, which browsers do not send to servers.
 const inAddress = () => new URLSearchParams(window.location.hash.slice(1)).get('link');
 
-// A browser that comes back from the identity provider has the session already.
+// A browser that returns from the identity provider already has a session.
 const comesBack = () => window.location.hash === '#signed-in';
-// The page that it was on the way to, which the provider does not know.
+// The page to open after a sign-in at the identity provider, which does not pass it on.
 const wanted = 'mediagate.to';
 
-/** Says that the API did not take the key, or the link. */
+/** Whether the API refused the key or the link. */
 const isRefused = (error: unknown) => error instanceof ApiError && error.status === 401;
 
 export function SignIn() {
@@ -40,7 +40,7 @@ export function SignIn() {
     staleTime: Infinity,
   });
   useEffect(() => {
-    // The link works once: an effect that React runs twice must not use it twice.
+    // The link works once, and React may run an effect twice.
     const link = inAddress();
     const credential = comesBack() ? 'resume' : link && { link };
     if (!credential) return;
@@ -61,7 +61,7 @@ export function SignIn() {
         <h1>{w.title}</h1>
         {sessionEnded() && !enter.isError && <p className="note warn">{w.ended}</p>}
         <p className="lead">{w.lead}</p>
-        {/* By which a password manager keeps the key. */}
+        {/* Password managers store the key under this name. */}
         <input type="text" name="username" autoComplete="username" value={words.shell.product} readOnly hidden />
         <Field label={w.key} hint={w.hint} name="key" type="password" autoComplete="current-password" spellCheck={false} required value={key} onChange={(e) => setKey(e.target.value)} />
         {enter.isError && (byLink && !key && isRefused(enter.error) ? <p role="alert" className="note bad">{w.linkUsed}</p> : <Problem error={enter.error} />)}

@@ -5,8 +5,8 @@ import { Button, Loading } from '../ui';
 import { words } from '../words';
 import { MissingPart } from './load';
 
-/** A page that failed. Its error is shown as text. One of which a part is missing is of an older
- * version, and loads itself again. */
+/** The page for an error, which is shown as text. If a part of the application is missing, the page is of an older
+ * version and reloads itself. */
 export function Broken({ error, reset }: ErrorComponentProps) {
   const [reloads] = useState(() => error instanceof MissingPart && window.reloadPage?.());
   if (reloads) return <Loading />;

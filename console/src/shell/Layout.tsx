@@ -1,5 +1,5 @@
-// The frame of all pages but the one to sign in: navigation, who is signed in, and the
-// line that says that the service is away.
+// The frame of all pages except the sign-in page: the navigation, the session, and the note that the service cannot be
+// reached.
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
@@ -24,17 +24,18 @@ export function Layout() {
   const leave = useMutation({ mutationFn: signOut });
 
   useEffect(() => {
-    // A session that ended by itself goes on at the same page; after Sign out the next one begins anew.
+    // A session that ended on its own continues on the same page after the next sign-in. After Sign out, the next
+    // session starts on its start page.
     if (session === null) void navigate({ to: '/sign-in', search: sessionEnded() ? { to: href } : {} });
-    // Somebody else has signed in, in another tab.
+    // Another person has signed in, in another tab.
     else if (session && !mayOpen(session, path)) void navigate({ to: '/' });
-    // Only another session leads away, or the end of this one.
+    // Only a change of the session navigates.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [session]);
   const resolved = useRouterState({ select: (s) => (s.resolvedLocation ?? s.location).pathname });
   const shown = useRef(resolved);
   useEffect(() => {
-    // A link that led to another page is gone with its page: the focus goes to the new one.
+    // The link that was followed is gone, and the focus with it. It goes to the new page.
     if (resolved !== shown.current && document.activeElement === document.body) main.current?.focus({ preventScroll: true });
     shown.current = resolved;
   }, [resolved]);

@@ -1,6 +1,5 @@
-// Says that the balance is below what an endpoint of the account names, or that the key of this session
-// has little left of its quota or of a cap. It asks once, and again when a task has begun or ended or the
-// window gets the focus.
+// Says that the balance is below the amount of an endpoint, or that the session's key has little left of its quota or a
+// cap. It asks once, and again when a task starts or ends and when the window gets the focus.
 import { useQuery } from '@tanstack/react-query';
 import { call } from '../api/client';
 import { queryKeys } from '../api/queryKeys';

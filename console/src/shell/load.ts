@@ -2,18 +2,15 @@ import { send } from '../api/client';
 
 declare global {
   interface Window {
-    /** Of public/reload.js. */
+    /** Defined in public/reload.js. */
     reloadPage?: () => boolean;
   }
 }
 
-/** A part of the application that the service does not have, because it is of another version. */
+/** A part of the application that the service lacks, because it runs another version. */
 export class MissingPart extends Error {}
 
-/**
- * Loads a part of the application. While the service is away it is waited for, and the page
- * that is shown stays.
- */
+/** Loads a part of the application. While the service cannot be reached, it waits, and the current page stays. */
 export async function loadPart<M>(load: () => Promise<M>): Promise<M> {
   try {
     return await load();
@@ -28,13 +25,13 @@ export async function loadPart<M>(load: () => Promise<M>): Promise<M> {
   }
 }
 
-/** Waits until the service answers. */
+/** Waits until the service responds. */
 async function answers(): Promise<void> {
   while (!(await send('GET', '/healthz').then(() => true, () => false))) await new Promise((resolve) => setTimeout(resolve, 1_000));
 }
 
-// The styles that did not come. Vite asks for those of a part once, and takes the part
-// without them when it is loaded again.
+// The stylesheets that failed to load. Vite requests each stylesheet once, and on a second attempt loads the part
+// without it.
 const missing = new Set<HTMLLinkElement>();
 window.addEventListener('error', ({ target }) => target instanceof HTMLLinkElement && target.rel === 'stylesheet' && missing.add(target), true);
 

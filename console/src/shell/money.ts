@@ -1,17 +1,17 @@
 import type { Key } from '../api/types';
 
-/** The limits of what a key may spend: its quota, and its caps. */
+/** The limits on what a key may spend. */
 type Limit = 'quota' | 'day' | 'week' | 'month';
 
 export interface UsedLimit {
   limit: Limit;
-  /** How much of it is held and spent, in percent, rounded down. */
+  /** The share of the limit that is held or spent, in percent, rounded down. */
   percent: number;
-  /** When the period of a cap ends, in Unix seconds; null for the quota. */
+  /** The end of the cap's period in Unix seconds; null for the quota. */
   until: number | null;
 }
 
-/** The limits of a key of which at least 80 % were used when the key was read, a time in milliseconds. */
+/** The limits of a key of which at least 80 % were used at a time in milliseconds, that of the read. */
 export function usedLimits(key: Key, at: number): UsedLimit[] {
   const used: UsedLimit[] = [{ limit: 'quota', percent: percentUsed(micros(key.held) + micros(key.spent), micros(key.quota)), until: null }];
   for (const period of ['day', 'week', 'month'] as const) {
@@ -22,7 +22,7 @@ export function usedLimits(key: Key, at: number): UsedLimit[] {
 
 const micros = (amount: string | null) => Math.round(Number(amount) * 1e6);
 
-/** A limit of zero counts as unused, as does no limit. */
+/** The used share in percent. It is 0 for a limit of zero, and without a limit. */
 function percentUsed(used: number, limit: number): number {
   return limit > 0 ? Math.floor((100 * used) / limit) : 0;
 }

@@ -1,4 +1,4 @@
-// The pages that a session may open, the one to begin with first.
+// The pages that a session may open. The first one is its start page.
 import type { Session } from '../api/types';
 import { words } from '../words';
 
@@ -28,7 +28,7 @@ export function homeOf(session: Session) {
   return pagesOf(session)[0]!.to;
 }
 
-/** Whether the session may open an address: a page, or one below it. */
+/** Whether the session may open a path: that of one of its pages, or one below it. */
 export function mayOpen(session: Session, path: string): boolean {
   return pagesOf(session).some((page) => path === page.to || path.startsWith(`${page.to}/`));
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-// TypeScript knows no names of CSS modules: a name that a module has not is no class, and no error.
+// TypeScript does not check the names in CSS modules: a misspelled name is undefined and no error.
 const modules = Object.keys(import.meta.glob('../**/*.module.css'));
 const components = import.meta.glob<string>('../**/*.tsx', { query: '?raw', import: 'default', eager: true });
 

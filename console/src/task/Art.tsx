@@ -1,5 +1,4 @@
-// Pictures of an art task with the buttons that its vendor offers for them. Each button
-// makes a new task.
+// The images of an art task, with the buttons that the vendor offers for them. Each button submits a new task.
 import { useMutation, useQueries } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -17,10 +16,10 @@ import css from './task.module.css';
 
 const w = words.task.art;
 
-// A custom_id says by itself what is done, whatever the path: this one serves for all.
+// A custom_id determines the operation, whatever the endpoint. So one endpoint serves all buttons.
 const endpoint = '/v1/artgen/generations/variation';
 
-// What a button does, without which picture and which job: MJ::JOB::upsample::1::… is upsample.
+// The kind of a button, without the image and the job: MJ::JOB::upsample::1::… is "upsample".
 const kindOf = (button: ArtButton) => button.customId.split('::').find((part) => !['MJ', 'JOB'].includes(part)) ?? button.customId;
 
 export function Art({ task, items }: { task: Task; items: Item[] }) {
@@ -73,7 +72,7 @@ function usePress(task: Task) {
     onSettled: (_, error) => keys.settle(error),
     onSuccess: (answer) => navigate({ to: '/tasks/$id', params: { id: answer.data[0]!.task_id } }),
   });
-  // One price for each kind of button.
+  // All buttons of a kind have the same price, so one quote is enough.
   const kinds = [...new Map((task.buttons ?? []).map((b) => [kindOf(b), b])).entries()];
   const quotes = useQueries({
     queries: kinds.map(([kind, button]) => ({

@@ -1,4 +1,4 @@
-// What a task was asked for: its prompt, its media and its settings.
+// The request of a task: its prompt, media and settings.
 import { useQuery } from '@tanstack/react-query';
 import type { Task } from '../api/types';
 import { Facts } from '../ui';
@@ -46,7 +46,8 @@ function Setting({ value }: { value: unknown }) {
   return <Foreign text={String(value)} limit={200} />;
 }
 
-// The page may show files of its own origin and of tasks; of the others it gives the address.
+// The content policy lets the page show files of its own origin and of tasks. For other files it shows the host of the
+// URL.
 function Medium({ address }: { address: string }) {
   const file = taskFileOf(address, window.location.origin);
   if (file) return <TaskThumb file={file} alt={address} />;

@@ -1,4 +1,4 @@
-// Paints a mask over a picture, by pointer or by keyboard.
+// Paints a mask over an image, by pointer or keyboard.
 import { useEffect, useImperativeHandle, useRef, useState, type Ref } from 'react';
 import { Button } from '../ui';
 import { words } from '../words';
@@ -13,19 +13,19 @@ interface Point {
 type Step = { kind: 'stroke'; erase: boolean; size: number; points: Point[] } | { kind: 'invert' } | { kind: 'clear' };
 
 export interface BrushHandle {
-  /** The mask as a PNG, white where it is painted; null where nothing is. */
+  /** The mask as a PNG, white where it is painted; null if nothing is painted. */
   mask: () => Promise<Blob | null>;
 }
 
-// The canvas is as large as the picture and opaque where it is painted. All steps are
-// drawn again when one is taken back.
+// The canvas has the size of the image, and is opaque where it is painted. Undo removes the last step and draws all
+// others again.
 export function Brush({ src, ref, onError }: { src: string; ref: Ref<BrushHandle>; onError?: () => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [steps, setSteps] = useState<Step[]>([]);
-  const [share, setShare] = useState(8); // the brush's size, in percent of the picture's shorter side
+  const [share, setShare] = useState(8); // the size of the brush, in percent of the image's shorter side
   const [erase, setErase] = useState(false);
   const [size, setSize] = useState<{ width: number; height: number } | null>(null);
-  const [cursor, setCursor] = useState<Point | null>(null); // of the keyboard, in pixels of the picture
+  const [cursor, setCursor] = useState<Point | null>(null); // the position of the keyboard's brush, in pixels of the image
   const brush = size ? Math.max(2, Math.round((Math.min(size.width, size.height) * share) / 100)) : 2;
 
   useEffect(() => {
@@ -131,7 +131,7 @@ function draw(c: HTMLCanvasElement, steps: Step[]): void {
       pen.beginPath();
       const [first, ...rest] = step.points;
       if (rest.length === 0) {
-        // A line without a length is not drawn.
+        // Canvas draws nothing for a line without length, so a single point is a circle.
         pen.arc(first!.x, first!.y, step.size / 2, 0, 2 * Math.PI);
         pen.fill();
       } else {

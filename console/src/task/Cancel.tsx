@@ -1,4 +1,4 @@
-// Ends a task before it completes, once a person has said so.
+// Cancels an open task, after a confirmation.
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call } from '../api/client';

@@ -1,4 +1,4 @@
-// A task in its chain: the tasks whose files it uses, and the tasks that use its files.
+// The neighbours of a task in its chain: the tasks whose files it uses, and the tasks that use its files.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { call } from '../api/client';
@@ -6,6 +6,7 @@ import { queryKeys } from '../api/queryKeys';
 import type { Task, TaskList } from '../api/types';
 import { words } from '../words';
 import { Poster } from './Poster';
+import { operationTitle } from './request';
 import { groupSources, type SourceTask } from './sources';
 import { StateBadge, StatusBadge } from './State';
 import { isOpen, isUnknown, nextRead, putTask, shortId, taskQuery } from './useTask';
@@ -13,7 +14,7 @@ import css from './task.module.css';
 
 const w = words.task.chain;
 
-/** Shows the tasks that a task is made from: those whose files it uses, and the picture that an art task goes on with. */
+/** The sources of a task: the tasks whose files it uses and, for an art task, the task whose picture it continues. */
 export function MadeFrom({ task, picture }: { task: Task; picture: string | undefined }) {
   const groups = groupSources(task.sources ?? []);
   if (picture) groups.push({ id: picture, status: 'completed', file: 0, fields: [] });
@@ -46,15 +47,15 @@ function SourceOf({ id, status, file, fields }: SourceTask) {
       <span className={css.neighbourtext}>
         <span className="mono">{shortId(id)}</span>
         <StatusBadge status={isUnknown(error) ? 'erased' : status} />
-        <span className="hint mono">{more}</span>
+        <span className="hint">{more}</span>
       </span>
     </div>
   );
 }
 
-/** The tasks that use a file of the task, newest first. */
+/** The tasks that use a file of this task, newest first. */
 export function UsedBy({ task }: { task: Task }) {
-  const query = { source: task.id, limit: 10 };
+  const query = { source: task.id, prompt: true, limit: 10 };
   const { data } = useQuery({
     queryKey: queryKeys.taskList(query),
     queryFn: async ({ signal }) => {
@@ -71,7 +72,7 @@ export function UsedBy({ task }: { task: Task }) {
       <ul className={css.chain}>
         {data.data.map((user) => (
           <li key={user.id}>
-            <Neighbour task={user} file={0} more={groupSources((user.sources ?? []).filter((s) => s.task_id === task.id)).flatMap((g) => g.fields).join(', ')} />
+            <Neighbour task={user} file={0} more={[user.prompt ?? operationTitle(user), ...groupSources((user.sources ?? []).filter((s) => s.task_id === task.id)).flatMap((g) => g.fields)].join(' · ')} />
           </li>
         ))}
       </ul>
@@ -93,7 +94,7 @@ function Neighbour({ task, file, more }: { task: Task; file: number; more: strin
       <span className={css.neighbourtext}>
         <span className="foreign strong">{task.model.slice(0, 80)}</span>
         <StateBadge task={task} />
-        <span className="hint mono">{more}</span>
+        <span className="hint">{more}</span>
       </span>
     </Link>
   );

@@ -1,4 +1,4 @@
-// A file's link with what is known of the file.
+// A link that downloads a file, with the properties of the file.
 import { useState, type MouseEvent } from 'react';
 import type { Item } from '../api/types';
 import { words } from '../words';
@@ -14,7 +14,7 @@ export function formatBytes(bytes: number): string {
 }
 
 export function formatLength(seconds: number): string {
-  const s = Math.floor(seconds); // as the browser’s player counts
+  const s = Math.floor(seconds); // as the browser's player counts
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
 }
 
@@ -29,10 +29,10 @@ export function factsOf(item: Item): string {
     .join(' · ');
 }
 
-const largest = 200e6; // bytes: a file that is saved by the page is in its memory first
+const largest = 200e6; // bytes: the page holds the whole file in memory while it saves it
 
-/** A link that saves the file. Browsers ignore a link's download where the file is at another
- * origin, so the page reads and saves it; where it may not, the file opens in a tab of its own. */
+/** A link that saves the file. Browsers ignore the download attribute for files of another origin, so the page reads the
+ * file and saves it. If the page may not read it, the file opens in a new tab. */
 export function Download({ item, url, label = w.download }: { item?: Item | undefined; url: string; label?: string }) {
   const [busy, setBusy] = useState(false);
   const save = async (e: MouseEvent) => {

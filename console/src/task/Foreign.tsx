@@ -1,4 +1,4 @@
-// Text that others wrote: prompts, names, lyrics, vendors' words. It may be of any length.
+// Text written by others: prompts, names, lyrics, messages of vendors. It may have any length.
 import { useState } from 'react';
 import { Button } from '../ui';
 import { words } from '../words';

@@ -1,4 +1,4 @@
-// What an art task in MODAL waits for: a mask painted over its picture, a prompt, or both.
+// The form for an art task in MODAL, which waits for a mask painted over its image, a prompt, or both.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { ApiError, call } from '../api/client';
@@ -22,7 +22,7 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
   const [fault, setFault] = useState<string | null>(null);
   const keys = useSubmitKey();
   const uploaded = useRef<{ bytes: Uint8Array; url: string }>(undefined);
-  // The same mask keeps its link: a request that is repeated has to be the same.
+  // The same mask keeps its link, because a repeated request has to be identical.
   const linkTo = async (mask: Blob) => {
     const bytes = new Uint8Array(await mask.arrayBuffer());
     const before = uploaded.current;
@@ -79,7 +79,7 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
   );
 }
 
-/** The picture below the brush: that of the task before, or else one that the user has. */
+/** The image below the mask: that of the source task, or else a file that the person chooses. */
 function Ground({ sourceId, brush }: { sourceId: string | undefined; brush: React.Ref<BrushHandle> }) {
   const source = useQuery({ ...taskQuery(sourceId ?? ''), enabled: sourceId !== undefined });
   const [file, setFile] = useState<string | null>(null);

@@ -1,4 +1,4 @@
-// Pictures, which open large in a dialog.
+// The images of a task, each of which opens large in a dialog.
 import { useEffect, useState, type ReactNode } from 'react';
 import type { Item, Task } from '../api/types';
 import { Button, Dialog } from '../ui';
@@ -31,7 +31,7 @@ export function Pictures({ task, items }: { task: Task; items: Item[] }) {
   );
 }
 
-/** A picture that is a button. */
+/** An image as a button. */
 export function Thumb({ task, item, label, onOpen }: { task: Task; item: Item; label: string; onOpen: () => void }) {
   return (
     <button type="button" className={css.thumb} aria-label={label} onClick={onOpen}>
@@ -46,7 +46,7 @@ export function Picture({ task, item, alt, fallback }: { task: Task; item: Item;
   return <img src={src} alt={alt} width={item.width} height={item.height} onError={onError} />;
 }
 
-/** One of several pictures, as large as the window allows; the arrow keys go on. */
+/** One of several images, as large as the window allows. The arrow keys go to the next and previous image. */
 export function Lightbox({ task, items, at, onMove }: { task: Task; items: Item[]; at: number | null; onMove: (at: number | null) => void }) {
   const item = at === null ? undefined : items[at];
   const step = (by: number) => at !== null && onMove((at + by + items.length) % items.length);
@@ -72,7 +72,7 @@ export function Lightbox({ task, items, at, onMove }: { task: Task; items: Item[
   );
 }
 
-// Wherever the focus is in the dialog.
+// Handles the arrow keys wherever the focus is in the dialog.
 function Arrows({ step }: { step: (by: number) => void }) {
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {

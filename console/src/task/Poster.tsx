@@ -1,4 +1,4 @@
-// A task as a small picture: the first frame of its video, its picture, the cover of its song.
+// A task as a small image: the first frame of its video, its image, or the cover of its song.
 import type { Item, Task } from '../api/types';
 import { words } from '../words';
 import { useLink } from './links';
@@ -7,7 +7,8 @@ import css from './task.module.css';
 
 const signs: Record<Task['type'], string> = { video: '▶', image: '▦', music: '♪', art: '✦' };
 
-/** Shows one file of the task, from 1, or the first that there is. Without a picture, and small, it is a sign only. */
+/** Shows one file of the task, counted from 1, or the first file that exists. If there is no image, it shows a symbol of
+ * the type, and with it the progress or the reason of a failure unless "small" is set. */
 export function Poster({ task, file = 0, small = false }: { task: Task; file?: number; small?: boolean }) {
   const item = file > 0 ? filesOf(task)[file - 1] : filesOf(task).find((f) => f.url.length > 0);
   const url = item && (task.type === 'music' ? item.thumbnail_url : item.url[0]);
@@ -38,7 +39,7 @@ function Still({ task, item, url, small }: Shown) {
   return broken ? <Sign task={task} small={small} /> : <img src={src} alt="" loading="lazy" onError={onError} />;
 }
 
-// The video plays while the pointer is on it, for those who did not ask for less motion.
+// The video plays while the pointer is over it, unless the person prefers reduced motion.
 function Frame({ task, item, url, small }: Shown) {
   const { src, onError, broken } = useLink(task.id, url, item.expires_at);
   if (broken) return <Sign task={task} small={small} />;

@@ -1,4 +1,4 @@
-// A task once more: the same request, or one that begins with it.
+// Run again and Vary: the same request as a new task, and a form filled in with it.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { call } from '../api/client';
@@ -33,7 +33,7 @@ function useRunAgain(task: Task) {
   });
 }
 
-/** Run again and Vary, for keys that may generate. In a list they name their task. */
+/** Run again and Vary, for keys with the scope "generate". In a list, their accessible names include the task. */
 export function Repeat({ task, listed = false }: { task: Task; listed?: boolean }) {
   const session = useSession();
   const again = useRunAgain(task);

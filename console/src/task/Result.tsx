@@ -1,4 +1,4 @@
-// What came of a task, by what it is.
+// The result of a task, by its type.
 import type { Item, Task } from '../api/types';
 import { formatTime } from '../ui';
 import { words } from '../words';
@@ -47,7 +47,7 @@ function Player({ task, item, url }: { task: Task; item: Item; url: string }) {
       {broken ? (
         <p className="note warn">{w.broken}</p>
       ) : (
-        // The fragment shows the first picture before anything is played.
+        // The time fragment makes the browser show a frame before the video is played.
         <video controls playsInline preload="metadata" src={`${src}#t=0.1`} onError={onError} aria-label={w.video} style={item.width && item.height ? { aspectRatio: `${item.width} / ${item.height}` } : undefined} />
       )}
       <figcaption>

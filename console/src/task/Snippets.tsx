@@ -1,4 +1,4 @@
-// A request as code, to copy.
+// A dialog that shows a request as code.
 import { useState } from 'react';
 import { Button, Code, Dialog } from '../ui';
 import { words } from '../words';

@@ -1,4 +1,4 @@
-// What a music task made: songs, the tracks of one, or a voice.
+// The result of a music task: songs, the tracks of a song, or a voice.
 import { Link } from '@tanstack/react-router';
 import type { Result, Task } from '../api/types';
 import { mayUse, useSession } from '../session';
@@ -110,7 +110,7 @@ const operations = {
   b: ['replaceMusicB', 'stemsMusicB'],
 } as const;
 
-/** What can be made of a song. The playground asks for the rest. */
+/** Links to what can be created from a song. The playground asks for the rest of the request. */
 function Operations({ task, song, number, title }: { task: Task; song: Song; number: number; title: string }) {
   const session = useSession();
   if (!mayUse(session, 'generate') || !mayUse(session, 'read')) return null;

@@ -1,4 +1,4 @@
-// A sound to play, with its waveform where the bucket lets this page read the file.
+// An audio player, with a waveform if the bucket lets this page read the file.
 import { useEffect, useRef, useState } from 'react';
 import { words } from '../words';
 import { useLink } from './links';
@@ -7,7 +7,7 @@ import css from './task.module.css';
 
 const w = words.task;
 const bars = 160;
-const largest = 30e6; // bytes: a decoded sound takes ten times as much memory
+const largest = 30e6; // bytes: the decoded audio takes ten times as much memory
 
 export function Sound({ taskId, url, until, title, bytes }: { taskId: string; url: string; until: number; title: string; bytes?: number | undefined }) {
   const { src, onError, broken } = useLink(taskId, url, until);
@@ -34,7 +34,7 @@ function usePeaks(src: string | null): number[] | null {
         const sound = await new OfflineAudioContext(1, 1, 44_100).decodeAudioData(await file.arrayBuffer());
         if (!abort.signal.aborted) setPeaks(peaksOf(sound.getChannelData(0)));
       } catch {
-        // A sound that this browser cannot decode has no waveform; the player says the rest.
+        // Without a waveform: this browser cannot decode the file. The player reports that.
       }
     })();
     return () => abort.abort();
@@ -54,7 +54,7 @@ function peaksOf(samples: Float32Array): number[] {
   return peaks.map((p) => p / loudest);
 }
 
-/** The waveform shows where the player is, and a click goes there. Keyboards have the player's own slider. */
+/** The waveform shows the position of the player, and a click seeks. Keyboard users have the player's own slider. */
 function Waveform({ peaks, player }: { peaks: number[]; player: React.RefObject<HTMLAudioElement | null> }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {

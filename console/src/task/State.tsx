@@ -1,4 +1,4 @@
-// How far a task is, what it costs, and why it failed.
+// The state, progress, cost and failure of a task.
 import type { Source, Task } from '../api/types';
 import { useSession } from '../session';
 import { Amount, Badge, formatDuration, useNow, type Tone } from '../ui';
@@ -11,7 +11,7 @@ const w = words.task;
 
 const tones: Record<Source['status'], Tone> = { pending: 'neutral', processing: 'busy', completed: 'good', failed: 'bad', cancelled: 'neutral', erased: 'neutral' };
 
-/** The state of a task, also of one that is erased. */
+/** The state of a task, also of an erased one. */
 export function StatusBadge({ status }: { status: Source['status'] }) {
   return <Badge tone={tones[status]}>{status === 'erased' ? w.chain.erased : w.status[status]}</Badge>;
 }
@@ -22,7 +22,7 @@ export function StateBadge({ task, waits = false }: { task: Task; waits?: boolea
   return <StatusBadge status={task.status} />;
 }
 
-/** What the task costs: the hold while it is open, then the charge. */
+/** What the task costs: the hold while it is open, the charge after its end. */
 export function Money({ task }: { task: Task }) {
   const { currency } = useSession();
   if (isOpen(task)) return <span>{w.holds} <Amount value={task.estimated_cost} currency={currency} /></span>;
@@ -30,18 +30,18 @@ export function Money({ task }: { task: Task }) {
   return <Amount value={task.cost} currency={currency} />;
 }
 
-/** A duration that may be below a second. */
+/** Formats a duration that may be shorter than a second. */
 export function shortDuration(seconds: number): string {
   return seconds < 10 ? `${seconds.toFixed(1)} s` : formatDuration(seconds);
 }
 
-/** How long an ended task took. */
+/** The duration of an ended task. */
 export function Took({ task }: { task: Task }) {
   if (isOpen(task) || task.actual_time === undefined) return null;
   return <span className="soft">{w.took(shortDuration(task.actual_time))}</span>;
 }
 
-/** Progress, and the time against what such a task takes as a rule. */
+/** The progress of an open task, with its usual duration. */
 export function Progress({ task }: { task: Task }) {
   const now = useNow();
   const elapsed = Math.max(0, now - task.created);

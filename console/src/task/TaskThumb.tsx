@@ -4,7 +4,7 @@ import { Poster } from './Poster';
 import { taskQuery } from './useTask';
 import css from './task.module.css';
 
-/** A file of a task as a small picture, or as the sign of its type. */
+/** A file of a task as a small image, or as the symbol of its type. */
 export function TaskThumb({ file, alt }: { file: TaskFile; alt: string }) {
   const { data } = useQuery(taskQuery(file.task));
   return (

@@ -1,4 +1,4 @@
-// A task as it grows: its state, then what came of it.
+// A task with its state and progress, and its result when it has ended.
 import { Loading, Problem } from '../ui';
 import { words } from '../words';
 import { ModalForm } from './ModalForm';

@@ -1,4 +1,4 @@
-// The way from a file of a task to the models that take it.
+// The link from a file of a task to the models that take such a file.
 import { Link } from '@tanstack/react-router';
 import type { Item, Task } from '../api/types';
 import { mayUse, useSession } from '../session';
@@ -8,7 +8,8 @@ import css from './task.module.css';
 
 const w = words.task;
 
-/** Opens the playground with a file of the task as an input: with its first one, which is still to come, without an item. */
+/** Opens the playground with a file of the task as an input. Without an item it is the first file, which the task has
+ * still to make. */
 export function UseAsInput({ task, item }: { task: Task; item?: Item | undefined }) {
   const session = useSession();
   const file = item ? numberOf(task, item) : 1;

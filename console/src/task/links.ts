@@ -1,16 +1,15 @@
-// Links are signed anew at each read of a task. The player that plays one must keep it:
-// another address of the same file would begin anew. So a file's first link counts as
-// long as it works.
+// The API signs new links at each read of a task. A player that gets another URL for the same file starts again from
+// the beginning. So the page keeps using the first link of a file for as long as that link works.
 import { useState } from 'react';
 import { refreshTask } from './useTask';
 
 const kept = new Map<string, { url: string; until: number }>();
 const bad = new Set<string>();
 
-// Links differ in their query only.
+// Links to the same file differ only in the query.
 const fileOf = (url: string) => url.split('?', 1)[0]!;
 
-/** The link to a file to use now, of one that was just read and works until then. */
+/** The link to use for a file, given the link of the latest read and its expiry. */
 export function lasting(url: string, until: number): string {
   const file = fileOf(url);
   const known = kept.get(file);
@@ -19,14 +18,14 @@ export function lasting(url: string, until: number): string {
   return url;
 }
 
-/** What to give an element that shows a file: when it fails, the task is read again, at most
- * once a minute, so that a file which is broken does not lead to reads without end. */
+/** The src and onError of an element that shows a file. When the file fails to load, the task is read again for a new
+ * link, at most once a minute: a broken file must not cause endless reads. */
 export function useLink(taskId: string, url: string, until: number) {
   const [failed, setFailed] = useState({ src: '', at: 0 });
   const src = lasting(url, until);
   const onError = () => {
     bad.add(src);
-    // Links of one second are the same.
+    // Links that are signed within the same second are equal, so the read has to come later.
     if (Date.now() - failed.at > 60_000) window.setTimeout(() => refreshTask(taskId), 1_100);
     setFailed({ src, at: Date.now() });
   };

@@ -1,7 +1,7 @@
-// A bucket that refuses scripts is asked once: each refusal is a line in the browser's console.
+// The origins that refuse scripts. Each refusal is a line in the browser's console, so an origin is tried once.
 const refusals = new Set<string>();
 
-/** Reads a file by its link; null where this page may not. */
+/** Reads a file by its link. Returns null if the bucket does not let this page read it. */
 export async function readFile(url: string, signal?: AbortSignal): Promise<Response | null> {
   const { origin } = new URL(url);
   if (refusals.has(origin)) return null;

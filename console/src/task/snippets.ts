@@ -1,6 +1,5 @@
-// One request as a program that ends with the file: it submits, waits for the end, shows what
-// went wrong, and saves what was made. The API key comes from the environment.
-// TestSnippets in standalone/e2e runs each of them.
+// A request as a program: it submits the request, waits for the end of the task, prints errors and saves the files. The API
+// key comes from the environment. TestConsoleCode in standalone/e2e runs each program.
 
 type Body = Record<string, unknown>;
 
@@ -10,7 +9,7 @@ export type Language = (typeof plain)[number] | (typeof clients)[number];
 
 const speechPath = '/v1/audio/speech';
 
-/** The languages for an endpoint. Our clients wait for tasks, and a speech is none. */
+/** The languages for an endpoint. Our clients wait for tasks, and speech makes no task. */
 export function languagesFor(endpoint: string): readonly Language[] {
   return endpoint === speechPath ? plain : [...plain, ...clients];
 }
@@ -26,40 +25,54 @@ export function snippet(language: Language, call: Call): string {
   return write[language](call).trimStart();
 }
 
+/** A request as three calls of curl: the first code that a new user reads and runs. It waits for a minute at most, which is
+ * enough for an image. */
+export function firstCall({ base, endpoint, body }: Call): string {
+  if (endpoint === speechPath) return snippet('curl', { base, endpoint, body });
+  const auth = '-H "Authorization: Bearer $MEDIAGATE_API_KEY"';
+  return `# Submit. The answer has the ID of the task.
+curl ${base}${endpoint} \\
+  ${auth} \\
+  -H "Idempotency-Key: $(date +%s)" \\
+  -H "Content-Type: application/json" \\
+  -d ${shell(json(body))} | tee task.json
+
+# Poll. It answers once the task has ended.
+id=$(jq -r '.data[0].task_id' task.json)
+curl "${base}/v1/tasks/$id?wait=60" \\
+  ${auth}
+
+# Download.
+curl -fL -o ${firstFile(endpoint)} "${base}/v1/tasks/$id/files/1" \\
+  ${auth}`;
+}
+
+function firstFile(endpoint: string): string {
+  if (endpoint.startsWith('/v1/videos/')) return 'result.mp4';
+  return endpoint.startsWith('/v1/music/') ? 'result.mp3' : 'result.png';
+}
+
 const fileOf = (body: Body) => `speech.${String(body.response_format ?? 'mp3')}`;
 
 const task: Record<Language, (call: Call) => string> = {
   curl: ({ base, endpoint, body }) => `
-#!/bin/sh
 # Needs curl and jq, and the API key in MEDIAGATE_API_KEY.
-set -eu
-api=${base}
+auth="Authorization: Bearer $MEDIAGATE_API_KEY"
 
-# Calls the API. What it refuses ends the script.
-call() {
-  answer=$(curl -sS --retry 5 --fail-with-body -H "Authorization: Bearer $MEDIAGATE_API_KEY" "$@") || { echo "$answer" >&2; exit 1; }
-}
-field() { printf '%s' "$answer" | jq -r "$1"; }
+# Submit. The Idempotency-Key keeps a repeat from making a second task.
+curl -sS --retry 5 -o task.json ${base}${endpoint} \\
+  -H "$auth" -H "Idempotency-Key: $(date +%s)-$$" -H "Content-Type: application/json" \\
+  -d ${shell(json(body))}
+jq . task.json
+id=$(jq -r '.data[0].task_id' task.json)
 
-# With its key the request makes one task, however often curl repeats it.
-call "$api${endpoint}" -H "Idempotency-Key: $(date +%s)-$$" -H 'Content-Type: application/json' -d ${shell(json(body))}
-id=$(field '.data[0].task_id')
-
-status=pending
-while [ "$status" = pending ] || [ "$status" = processing ]; do
-  call "$api/v1/tasks/$id?wait=60"
-  status=$(field '.data.status')
-done
-if [ "$status" != completed ]; then
-  field '.data.error.message // .data.status' >&2
-  exit 1
-fi
-field '.data.result | (.videos // .images // .audios // [])[] | "\\(.mime_type | split("/")[1]) \\(.url[0])"' |
-  while read -r type url; do
-    n=$((\${n:-0} + 1))
-    curl -sS --fail -o "$id-$n.$type" "$url"
-    echo "$id-$n.$type"
-  done${describes(endpoint) ? `\nfield '.data.result.descriptions[]'` : ''}`,
+# Poll. Each call answers at the end of the task, or after a minute.
+while
+  curl -sS --retry 5 -o task.json "${base}/v1/tasks/$id?wait=60" -H "$auth"
+  jq -e '.data.status | IN("pending", "processing")' task.json > /dev/null
+do :; done
+jq . task.json
+${save(endpoint)}`,
 
   TypeScript: ({ base, endpoint, body }) => `
 // Needs Node 20 or newer, and the API key in MEDIAGATE_API_KEY.
@@ -238,7 +251,7 @@ func main() {
 
   mediagate: ({ base, endpoint, body }) => `
 # Needs the program mediagate, and the API key in MEDIAGATE_API_KEY.
-# It tells the price, submits once, shows the progress, and saves the files here.
+# It shows the price, submits once, shows the progress and saves the files here.
 export MEDIAGATE_URL=${base}
 ${[
   `mediagate run ${shell(String(body.model ?? 'art'))} -endpoint ${endpoint} -yes`,
@@ -258,7 +271,7 @@ task = gateway.run(
     ${JSON.stringify(body.model ?? 'art')},
     ${indent(python(Object.fromEntries(fieldsOf(body))), '    ')},
     endpoint=${JSON.stringify(endpoint)},
-    idempotency_key=str(uuid.uuid4()),  # keep it: with it the same call goes on with the same task
+    idempotency_key=str(uuid.uuid4()),  # keep it: a repeat with it continues the same task
     progress=lambda now: print(now.status, now.progress),
 )
 print(*gateway.save(task))${describes(endpoint) ? `\nprint(*task.raw["result"]["descriptions"], sep="\\n")` : ''}`,
@@ -275,7 +288,7 @@ const task = await gateway.run(
   ${indent(json(Object.fromEntries(fieldsOf(body))), '  ')},
   {
     endpoint: ${JSON.stringify(endpoint)},
-    idempotencyKey: randomUUID(), // keep it: with it the same call goes on with the same task
+    idempotencyKey: randomUUID(), // keep it: a repeat with it continues the same task
     onProgress: (now) => console.log(now.status, now.progress),
   },
 );
@@ -314,7 +327,7 @@ func main() {
 		Model:          ${JSON.stringify(body.model ?? 'art')},
 		Endpoint:       ${JSON.stringify(endpoint)},
 		Fields:         fields,
-		IdempotencyKey: rand.Text(), // keep it: with it the same call goes on with the same task
+		IdempotencyKey: rand.Text(), // keep it: a repeat with it continues the same task
 	}, func(t client.Task) { fmt.Println(t.Status, t.Progress) })
 	if err != nil {
 		log.Fatal(err)
@@ -327,7 +340,7 @@ func main() {
 }`,
 };
 
-// Speech is the answer itself. It has no idempotency key: a repeat is spoken and charged again.
+// The response to a speech request is the sound. Speech takes no idempotency key: a repeat is charged again.
 const speech: Record<Language, (call: Call) => string> = {
   ...task,
   curl: ({ base, endpoint, body }) => `
@@ -416,7 +429,19 @@ func main() {
 }`,
 };
 
-/** Whether what comes of the endpoint is text. */
+// The last command of the shell program. A voice has no file: its task is printed before.
+function save(endpoint: string): string {
+  if (endpoint.endsWith('/createVoice')) return '';
+  if (describes(endpoint)) return `
+# Print the descriptions.
+jq -r '.data.result.descriptions[]' task.json`;
+  return `
+# Download.
+curl -fsSJ --remote-name-all -w '%{filename_effective}\\n' \\
+  $(jq -r '.data.result | (.videos // .images // .audios)[].url[0]' task.json)`;
+}
+
+/** Whether the endpoint makes texts and no files. */
 function describes(endpoint: string): boolean {
   return endpoint === '/v1/artgen/generations/describe';
 }
@@ -429,10 +454,10 @@ const fieldsOf = (body: Body) => Object.entries(body).filter(([name]) => name !=
 
 const indent = (text: string, by: string) => text.replaceAll('\n', `\n${by}`);
 
-/** A word of a shell. */
+/** A text as one word of a shell, in quotes if it needs them. */
 const shell = (text: string) => (/^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
-/** A value as mediagate run reads it: a text that would be JSON is written as JSON. */
+/** A value as mediagate run reads it. A text that is also valid JSON is written as a JSON string, so that it stays a text. */
 export function flagValue(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   try {
@@ -443,14 +468,14 @@ export function flagValue(value: unknown): string {
   }
 }
 
-// A raw string cannot hold a backtick or a carriage return. JSON has the latter as an escape only, and a
-// text of JSON is one of Go.
+// A raw string of Go cannot hold a backtick or a carriage return. JSON writes a carriage return as an escape. With a
+// backtick the text becomes an ordinary string: JSON's escapes are valid in Go.
 function goString(text: string): string {
   const plain = text.replaceAll('\uFEFF', '\\ufeff'); // no Go source may have a byte order mark within it
   return plain.includes('`') ? JSON.stringify(plain) : '`' + plain + '`';
 }
 
-// JSON texts are Python texts too, but for the names of three values.
+// JSON is valid Python except for the names of three values.
 function python(value: unknown, by = ''): string {
   if (value === true) return 'True';
   if (value === false) return 'False';

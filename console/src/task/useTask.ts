@@ -1,5 +1,5 @@
-// One task, live. The query cache is the only place where it is kept: the first read, the
-// stream of its changes and the reads after its end all write there.
+// One task, kept up to date. Its only copy is in the query cache: the first read, the stream of changes and the reads
+// after the end all write there.
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { ApiError, call } from '../api/client';
@@ -11,26 +11,26 @@ export function isOpen(task: Task): boolean {
   return task.status === 'pending' || task.status === 'processing';
 }
 
-/** An id for tables: its time and its end. */
+/** Shortens an ID for tables, to parts of its time and its random end. */
 export function shortId(id: string): string {
   return `${id.slice(5, 13)}…${id.slice(-6)}`;
 }
 
-/** Whether there is no such task, or none any more. */
+/** Whether an error says that the task does not exist, or no longer exists. */
 export function isUnknown(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 400 || error.status === 404);
 }
 
-/** The files of a task, whatever its type. */
+/** The files of a task of any type. */
 export function filesOf(task: Task) {
   const result = task.result;
   return result?.videos ?? result?.images ?? result?.audios ?? [];
 }
 
-// Answers may overtake each other: what is known of a task is never taken back.
+// Answers may arrive out of order. An older one never replaces a newer state.
 function newer(known: Task | undefined, task: Task): Task {
   if (known && isOpen(task) && (!isOpen(known) || task.progress < known.progress)) return known;
-  if (known && isOpen(known) && !isOpen(task)) void queryClient.invalidateQueries({ queryKey: queryKeys.balances }); // its hold is gone
+  if (known && isOpen(known) && !isOpen(task)) void queryClient.invalidateQueries({ queryKey: queryKeys.balances }); // its hold has been released
   return task;
 }
 
@@ -39,7 +39,7 @@ async function read(id: string, wait?: number, signal?: AbortSignal): Promise<Ta
   return newer(queryClient.getQueryData<Task>(queryKeys.task(id)), data);
 }
 
-/** Puts what a call answered into the cache. */
+/** Puts a task that a call returned into the cache. */
 export function putTask(task: Task): void {
   queryClient.setQueryData<Task>(queryKeys.task(task.id), (known) => newer(known, task));
 }
@@ -49,11 +49,11 @@ export function refreshTask(id: string): void {
   void queryClient.invalidateQueries({ queryKey: queryKeys.task(id) });
 }
 
-const longestTimer = 2_000_000; // seconds: what a browser's timer holds
+const longestTimer = 2_000_000; // seconds: the most that a browser's timer can wait
 
-// When to read the task again by ourselves: a minute before its links expire, and while
-// its callback is on its way. An open task is streamed; the slow read beside the stream is
-// for a connection that died without a word.
+// The delay before the task is read again, in milliseconds: a minute before its links expire, and every few seconds
+// while its callback is pending. An open task is streamed. The slow reads beside the stream notice a connection that
+// broke silently.
 export function nextRead(task: Task | undefined): number | false {
   if (!task) return false;
   if (isOpen(task)) return 30_000;
@@ -80,7 +80,7 @@ export function useTask(id: string) {
   return query;
 }
 
-/** An art task in its own words: they alone say that it waits for the modal call. */
+/** An art task in the form of the art endpoints: only that form says that the task waits for the modal call. */
 export function useArt(task: Task): Art | undefined {
   const { data } = useQuery({
     queryKey: queryKeys.artAt(task.id, task.status),
@@ -91,10 +91,10 @@ export function useArt(task: Task): Art | undefined {
   return data;
 }
 
-// Who follows which task: parts of one page share a stream.
+// The streams in use, by task. All parts of the page that follow a task share one stream.
 const followed = new Map<string, { users: number; end: AbortController }>();
 
-/** Follows an open task until its end, or until the function that it returns is called. */
+/** Follows an open task until it ends, or until the returned function is called. */
 function follow(id: string): () => void {
   let entry = followed.get(id);
   if (!entry) {
@@ -118,14 +118,14 @@ async function run(id: string, signal: AbortSignal): Promise<void> {
     await stream(id, signal);
     const known = queryClient.getQueryData<Task>(queryKeys.task(id));
     if (signal.aborted || (known && !isOpen(known))) return;
-    // The stream broke: a long poll says why, and brings the task forward meanwhile.
+    // The stream broke. A long poll returns the reason, or updates the task meanwhile.
     try {
       putTask(await read(id, 20, signal));
       failures = 0;
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ApiError && error.status < 500 && error.status !== 429) {
-        refreshTask(id); // erased, or the session has ended: the query shows it
+        refreshTask(id); // erased, or the session has ended: the query shows which
         return;
       }
       await pause(Math.min(1000 * 2 ** failures++, 10_000), signal);
@@ -133,8 +133,8 @@ async function run(id: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Listens until the stream ends or breaks, or the page is hidden: a browser has six
- * connections to a server, and pages that nobody looks at must not take them all. */
+/** Streams the task until the stream ends or breaks, or the page is hidden. A browser opens six connections to a server,
+ * and hidden pages must not take them all. */
 function stream(id: string, signal: AbortSignal): Promise<void> {
   if (signal.aborted || document.hidden) return Promise.resolve();
   return new Promise((resolve) => {

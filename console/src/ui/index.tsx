@@ -1,5 +1,5 @@
-// The parts of which pages are made. They are plain HTML elements with our style: the
-// browser's own dialog, select and details are accessible by themselves.
+// The components of which pages are made. They are plain HTML elements with our styles: the browser's own dialog,
+// select and details are accessible without further work.
 import { useRouterState } from '@tanstack/react-router';
 import { useEffect, useEffectEvent, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
 import { ApiError, AwayError, wordsOf } from '../api/client';
@@ -70,8 +70,8 @@ export function Field({ label, hint, error, ...rest }: Labelled & InputHTMLAttri
   );
 }
 
-/** A field that searches: it says what was typed once the typing rests. While another page is being loaded it says
- * nothing: the search would bring the person back. */
+/** A search field, which reports its text once the person stops typing. It reports nothing while another page loads:
+ * that would navigate back to this page. */
 export function Typed({ value, onChange, ...rest }: Labelled & { value: string; placeholder?: string; onChange: (value: string) => void }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -127,7 +127,7 @@ export function Check({ label, hint, ...rest }: { label: ReactNode; hint?: React
   );
 }
 
-/** What went wrong, in the API's words, with the request's id. */
+/** An error: the API's message with the ID of the request. */
 export function Problem({ error }: { error: unknown }) {
   if (!error) return null;
   return (
@@ -146,7 +146,7 @@ export function Loading() {
   );
 }
 
-/** A page's heading with what can be done there. */
+/** The heading of a page, with its actions. */
 export function PageHead({ title, lead, children }: { title: ReactNode; lead?: ReactNode; children?: ReactNode }) {
   return (
     <div className="pagehead">
@@ -183,7 +183,7 @@ export function CopyButton({ text, label = w.copy }: { text: string; label?: str
   );
 }
 
-/** Text that somebody will want to copy: an id, a secret, a line of a shell. */
+/** Text to copy: an ID, a secret, a command. */
 export function Code({ text, block = false }: { text: string; block?: boolean }) {
   if (block)
     return (
@@ -202,9 +202,8 @@ export function Code({ text, block = false }: { text: string; block?: boolean })
   );
 }
 
-/** A dialog over the page, by the browser's own element: Escape closes it, unless it stays
- * until a button is pressed. The rest of the page cannot be reached while it is open, and the
- * focus comes back. */
+/** A modal dialog, by the browser's own element. Escape closes it, unless "stays" is set: then only its buttons do.
+ * While it is open, the rest of the page is inert. When it closes, the focus returns to where it was. */
 export function Dialog({ open, title, onClose, stays = false, className, children }: { open: boolean; title: ReactNode; onClose: () => void; stays?: boolean; className?: string; children: ReactNode }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -223,7 +222,7 @@ export function Dialog({ open, title, onClose, stays = false, className, childre
       className={className}
       aria-labelledby={id}
       onCancel={(e) => stays && e.preventDefault()}
-      // Browsers close a dialog at the second Escape, whatever happened to the first.
+      // Chromium closes a dialog at the second Escape even if the first one was prevented.
       onClose={() => (stays && open ? ref.current?.showModal() : onClose())}
     >
       {open && (
@@ -243,14 +242,14 @@ export function Dialog({ open, title, onClose, stays = false, className, childre
   );
 }
 
-// The browser would begin with the button that closes. A dialog without a field begins with its title:
-// Enter must not press a button that nobody has read.
+// Moves the focus to the first field, or else to the title. The browser would focus the Close button, and Enter would
+// press it before anybody has read the dialog.
 function focusFirst(dialog: HTMLDialogElement): void {
   const field = dialog.querySelector<HTMLElement>('input:enabled, select:enabled, textarea:enabled');
   (field ?? dialog.querySelector<HTMLElement>('h2'))?.focus();
 }
 
-/** Keeps Enter in a one-line field from submitting a form that costs money: its button does. */
+/** Keeps Enter in a one-line field from submitting a form that costs money. Only the button submits it. */
 export function keepEnter(event: KeyboardEvent): void {
   if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement) || event.target.type === 'file') return;
   event.preventDefault();
@@ -265,7 +264,7 @@ export function Empty({ title, children }: { title: ReactNode; children?: ReactN
   );
 }
 
-/** Names and values, one below the other. */
+/** A list of names with their values. */
 export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode] | null | undefined | false)[] }) {
   return (
     <dl className="facts">
@@ -281,12 +280,12 @@ export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode
   );
 }
 
-/** The heading of a column of numbers, which are at the right too. */
+/** The heading of a column of numbers, aligned to the right like the numbers. */
 export function Right({ children, className = '' }: { children: ReactNode; className?: string }) {
   return <span className={`right ${className}`}>{children}</span>;
 }
 
-/** A table that scrolls sideways by itself where the page is narrow, or whose rows are cards there. */
+/** A table. On a narrow page it scrolls sideways, or with "cards" shows each row as a card. */
 export function Table({ label, head, cards = false, children }: { label: string; head: readonly ReactNode[]; cards?: boolean; children: ReactNode }) {
   return (
     <div className={cards ? 'scroll cards' : 'scroll'} role="group" aria-label={label} tabIndex={0}>
@@ -306,4 +305,4 @@ export function Table({ label, head, cards = false, children }: { label: string;
   );
 }
 
-export { Ago, Amount, Time, capitalised, formatAmount, formatDuration, formatTime, useNow } from './format';
+export { Ago, Amount, Time, capitalised, formatAmount, formatDuration, formatTime, useNow, zoneName } from './format';

@@ -1,4 +1,4 @@
-// Everything that the console says, in English. A section a page.
+// All texts of the console in English, one section for each page.
 export const en = {
   shell: {
     product: 'mediagate',
@@ -46,6 +46,7 @@ export const en = {
     cancel: 'Cancel',
     none: '–',
     actions: 'Actions',
+    inZone: (heading: string, zone: string) => `${heading} (${zone})`,
     never: 'Never',
     ago: (text: string) => `${text} ago`,
     requestId: (id: string) => `Request ${id}`,
@@ -101,9 +102,9 @@ export const en = {
       key: 'Create an API key',
       keyHint: 'Give each program its own. The key that you signed in with works, too.',
       call: 'Make your first call',
-      callHint: 'Run this in a terminal with MEDIAGATE_API_KEY set, or choose a model below and press Generate.',
+      callHint: 'Run this in a terminal with curl and jq, and your key in MEDIAGATE_API_KEY. Or choose a model below and press Generate.',
       result: 'Get your first result',
-      resultHint: 'The program saves the file. All your results are listed under',
+      resultHint: 'The last command saves the file. All your results are listed under',
     },
     nothingYet: 'No results yet',
     nothingYetLead: 'Results appear here, with live progress.',
@@ -302,6 +303,26 @@ export const en = {
     downloading: 'Downloading…',
     all: 'Show all',
     less: 'Show less',
+    // What a task does, for tasks without a prompt.
+    operation: {
+      upscale: 'Upscale',
+      variation: 'Variation',
+      'high-variation': 'Strong variation',
+      'low-variation': 'Subtle variation',
+      inpaint: 'Inpaint',
+      reroll: 'Reroll',
+      pan: 'Pan',
+      zoom: 'Zoom out',
+      describe: 'Describe an image',
+      blend: 'Blend images',
+      remaster: 'Remaster',
+      stemsAll: 'Separate the tracks',
+      createVoice: 'Create a voice',
+      replaceMusic: 'Replace a section',
+      sample: 'New song from a sample',
+      stemsMusicB: 'Separate the tracks',
+      replaceMusicB: 'Replace a section',
+    } as Record<string, string | undefined>,
     again: 'Run again',
     againOf: (id: string) => `Run again: ${id}`,
     againHint: 'Submits the same request as a new task',
@@ -381,7 +402,7 @@ export const en = {
     art: {
       openGrid: 'Open the grid',
       downloadGrid: 'Download the grid',
-      // Midjourney's own labels are short: these are the ones that say too little.
+      // Replaces those of Midjourney's own labels that say too little.
       label: (label: string) =>
         (({ '🔄': 'Reroll', '⬅️': 'Pan left', '➡️': 'Pan right', '⬆️': 'Pan up', '⬇️': 'Pan down' }) as Record<string, string>)[label] ??
         label.replace(/^U[1-4]$/, 'Upscale').replace(/^V[1-4]$/, 'Vary'),

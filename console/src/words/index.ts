@@ -1,4 +1,4 @@
-// The words of the language in use. There is one file a language, all of the same shape.
+// The words of the current language. Each language has a file, all of the same shape.
 import { en } from './en';
 
 export type Words = typeof en;

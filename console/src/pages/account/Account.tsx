@@ -74,7 +74,7 @@ function Money({ currency }: { currency: string }) {
   );
 }
 
-// The amounts that the session's key has left.
+// The amounts that are left of the limits of the session's key.
 function KeyMoney({ currency, owner }: { currency: string; owner: Key }) {
   const { data: key, error } = useQuery(ownKeyQuery);
   const caps = key ? capsOf(key, currency) : [];

@@ -1,33 +1,31 @@
-// The newest tasks that were given an address to call, by how their callbacks went.
+// The newest tasks with a callback, filtered by its state.
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
-import { Ago, Badge, Button, Empty, Loading, Problem, Select, capitalised, type Tone } from '../../ui';
+import { callbackStates, callbackTone, type CallbackState } from '../../task/callback';
+import { Ago, Badge, Button, Empty, Loading, Problem, Select, capitalised } from '../../ui';
 import { words } from '../../words';
 import css from './account.module.css';
 
 const w = words.account;
 const states = words.task.page.callbackState;
 
-type State = NonNullable<Task['webhook']>['state'];
-const tones: Record<State, Tone> = { pending: 'busy', delivered: 'good', dropped: 'warn', abandoned: 'bad' };
-
 const length = 50;
 
 /** The newest tasks whose callback is in one of these states. The API lists one state at a time. */
-async function readCallbacks(of: readonly State[], signal: AbortSignal): Promise<Task[]> {
+async function readCallbacks(of: readonly CallbackState[], signal: AbortSignal): Promise<Task[]> {
   const lists = await Promise.all(of.map((webhook) => call<TaskList>('GET', '/v1/tasks', { query: { webhook, limit: length }, signal })));
-  // A callback that changed between two of the answers is in both.
+  // A callback that changed between two answers is in both of them.
   const tasks = new Map(lists.flatMap((list) => list.data.map((task) => [task.id, task])));
   return [...tasks.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, length);
 }
 
 export function Callbacks({ maySend }: { maySend: boolean }) {
-  const [state, setState] = useState<State | ''>('');
-  const of = state ? [state] : (Object.keys(tones) as State[]);
+  const [state, setState] = useState<CallbackState | ''>('');
+  const of = state ? [state] : callbackStates;
   const tasks = useQuery({
     queryKey: queryKeys.callbacks(state),
     queryFn: ({ signal }) => readCallbacks(of, signal),
@@ -45,7 +43,7 @@ export function Callbacks({ maySend }: { maySend: boolean }) {
         <Select
           label={words.tasks.state}
           value={state}
-          onChange={(e) => setState(e.target.value as State | '')}
+          onChange={(e) => setState(e.target.value as CallbackState | '')}
           options={[{ value: '', label: words.tasks.any }, ...Object.entries(states).map(([value, label]) => ({ value, label }))]}
         />
       </div>
@@ -74,7 +72,7 @@ function Callback({ task, maySend }: { task: Task; maySend: boolean }) {
   return (
     <li className={`card ${css.callback}`}>
       <div className={css.callbackline}>
-        <Badge tone={tones[state]}>{states[state]}</Badge>
+        <Badge tone={callbackTone(task)}>{states[state]}</Badge>
         <span className={css.what}>
           <Link to="/tasks/$id" params={{ id: task.id }} className="mono">
             {task.id}
@@ -88,7 +86,7 @@ function Callback({ task, maySend }: { task: Task; maySend: boolean }) {
           <span role="status" className="soft">
             {sent && w.sent}
           </span>{' '}
-          {/* One that was dropped had no address that may be called, or its task was cancelled. */}
+          {/* A dropped callback cannot be sent: its address may not be called, or its task was cancelled. */}
           {maySend && (sent || state === 'delivered' || state === 'abandoned') && (
             <Button aria-disabled={send.isPending || sent} aria-label={w.sendAgainOf(task.id)} onClick={() => !send.isPending && !sent && send.mutate()}>
               {w.sendAgain}

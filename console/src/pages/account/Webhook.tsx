@@ -1,4 +1,4 @@
-// The address that is called for tasks which name none, and its test.
+// The account's webhook, which is called for tasks whose request names no URL, and a test of it.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 import { call } from '../../api/client';
@@ -16,7 +16,7 @@ export function Webhook() {
   const client = useQueryClient();
   const account = useQuery({ queryKey: queryKeys.account, queryFn: ({ signal }) => call<OwnAccount>('GET', '/v1/account', { signal }) });
   const kept = account.data?.webhook ?? '';
-  const [typed, setTyped] = useState<string | null>(null); // null: what is kept
+  const [typed, setTyped] = useState<string | null>(null); // null: the stored address
   const address = (typed ?? kept).trim();
   const save = useMutation({
     mutationFn: () => call<OwnAccount>('PATCH', '/v1/account', { body: { webhook: address || null } }),

@@ -1,5 +1,4 @@
-// The secret that callbacks are signed with. It is fetched only when it is asked for, and
-// forgotten when the page is left.
+// The secret that signs callbacks. It is read only on demand, and forgotten when the page is left.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiError, call } from '../../api/client';
@@ -58,7 +57,7 @@ export function WebhookSecret() {
 function Rotation({ overlaps, onDone, onCancel }: { overlaps: boolean; onDone: (made: Secret) => void; onCancel: () => void }) {
   const [force, setForce] = useState(false);
   const rotate = useMutation({ mutationFn: () => call<Secret>('POST', path, { query: { force: force || undefined } }), onSuccess: onDone });
-  // Somebody else may have rotated it meanwhile.
+  // The secret may have been rotated elsewhere meanwhile.
   const needsForce = overlaps || (rotate.error instanceof ApiError && rotate.error.status === 409);
   return (
     <form

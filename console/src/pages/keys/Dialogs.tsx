@@ -1,4 +1,4 @@
-// What asks before a key is rotated or revoked.
+// The confirmations before a key is rotated or revoked.
 import { useState } from 'react';
 import type { Key } from '../../api/types';
 import { Button, Problem } from '../../ui';

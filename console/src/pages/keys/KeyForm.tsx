@@ -1,4 +1,4 @@
-// The form of a key's settings, for a new key and for one that is changed.
+// The form for a new key, and for changes to one.
 import { useEffect, useRef, useState, type FormEvent } from 'react';
 import { ApiError } from '../../api/client';
 import type { Key } from '../../api/types';
@@ -13,9 +13,9 @@ const w = words.keys;
 interface Props {
   /** The key to change; none for a new one. */
   change?: Key | null;
-  /** The key that makes the new one, or changes this one; null for the operator. */
+  /** The key of the session, which limits what the form can give; null for operators. */
   maker: Key | null;
-  /** Ids of models, to show what patterns match. */
+  /** The IDs of models against which patterns are matched. */
   models?: readonly string[] | undefined;
   currency: string;
   busy: boolean;
@@ -24,7 +24,7 @@ interface Props {
   onCancel: () => void;
 }
 
-// The fields that are shown, by their names in the API.
+// The fields of the form, by their names in the API.
 const named = ['name', 'scopes', 'unlimited', 'quota', 'caps', 'rate', 'in_flight', 'models', 'allow_ips', 'expires_at', 'strict'];
 
 export function KeyForm({ change, maker, models, currency, busy, error, onSubmit, onCancel }: Props) {
@@ -39,8 +39,7 @@ export function KeyForm({ change, maker, models, currency, busy, error, onSubmit
     value: settings[name],
     onChange: (e: { target: { value: string } }) => set(name, e.target.value),
   });
-  // Messages of errors begin with the field's name, or that of an entry (models[2]) or a
-  // part of it (caps.day).
+  // An error message starts with the name of a field, an entry of it (models[2]) or a part of it (caps.day).
   const message = error instanceof ApiError ? error.message : '';
   const param = /^[a-z_]+(\.[a-z]+)?/.exec(message)?.[0];
   const fault = (name: string) => (param === name ? message : null);

@@ -1,4 +1,4 @@
-// One key of the list: what it may do, what it has spent, and until when it works.
+// One key of the list: its scopes, spending, limits and expiry.
 import { useId } from 'react';
 import type { Key } from '../../api/types';
 import { Ago, Amount, Badge, Button, formatAmount, formatTime, useNow, type Tone } from '../../ui';
@@ -17,7 +17,7 @@ function stateOf(key: Key, now: number): { tone: Tone; text: string; live: boole
   return { tone: 'good', text: w.active, live: true };
 }
 
-/** The used amounts of a key's caps for a day, a week and a month. A key without caps has none. */
+/** The used amounts of a key's caps by day, week and month; empty for a key without caps. */
 export function capsOf({ caps, caps_used }: Key, currency: string): string[] {
   const amount = (used: string | null, cap: string) => w.spentOf(formatAmount(used ?? 0, currency), formatAmount(cap, currency));
   return [

@@ -1,5 +1,4 @@
-// The keys of an account with all that can be done to them, for the account itself
-// and for the operator.
+// The keys of an account with all actions on them, for the account itself and for operators.
 import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { call } from '../../api/client';
@@ -18,13 +17,13 @@ import css from './keys.module.css';
 const w = words.keys;
 
 interface Props {
-  /** Where the keys are: /v1/keys, or those of the admin API. */
+  /** The path of the list: /v1/keys, or that of the admin API. */
   path: string;
-  /** Where new keys are made, if elsewhere. */
+  /** The path that creates keys, if it is another one. */
   createAt?: string;
-  /** The account, for the operator. */
+  /** The account, for operators. */
   account?: string;
-  /** The key of this session; null for the operator. */
+  /** The key of this session; null for operators. */
   own: Key | null;
   models?: readonly string[] | undefined;
   currency: string;
@@ -58,7 +57,7 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
   const rotate = useMutation({
     mutationFn: async ({ key, grace }: { key: Key; grace: number }) => {
       const made = await call<Key>('POST', `${path}/${key.id}/rotate`, { body: { grace_seconds: grace } });
-      // The rotation has ended this session: go on with the new key, whose secret is still to be shown.
+      // The rotation has ended this session. It continues with the new key, whose secret is shown next.
       if (key.id === own?.id && made.key) await renewSession(made.key).catch(() => {});
       return made;
     },
@@ -69,7 +68,7 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
     onSuccess: async () => {
       setOpen(null);
       await done();
-      // The button that had the focus goes with its key.
+      // The key is gone with the button that had the focus, so the focus moves to the head of the list.
       requestAnimationFrame(() => head.current?.querySelector('button')?.focus());
     },
   });

@@ -1,4 +1,4 @@
-// What patterns of models match at the moment.
+// The models that the patterns of a key match now.
 import { words } from '../../words';
 import { linesOf, matches } from './settings';
 import css from './keys.module.css';

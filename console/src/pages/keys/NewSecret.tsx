@@ -1,4 +1,4 @@
-// The secret of a new key, which is shown once, and a first line that works with it.
+// The secret of a new key, shown once, with a command that uses it.
 import type { Key } from '../../api/types';
 import { Button, Code } from '../../ui';
 import { words } from '../../words';
@@ -6,7 +6,7 @@ import css from './keys.module.css';
 
 const w = words.keys;
 
-/** A call that the key may make. */
+/** A call that the scopes of the key allow. */
 function firstCall(key: Key, secret: string): string {
   const auth = `-H "Authorization: Bearer ${secret}"`;
   const at = window.location.origin;

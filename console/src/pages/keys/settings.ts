@@ -1,4 +1,4 @@
-// The settings of a key as a form holds them, and as the API takes them.
+// The settings of a key, in the form and in the API.
 import type { Key, Scope } from '../../api/types';
 
 export const scopes: readonly Scope[] = ['generate', 'read', 'manage'];
@@ -23,7 +23,7 @@ export interface Settings {
 const lines = (text: string) => text.split('\n').map((line) => line.trim()).filter(Boolean);
 export { lines as linesOf };
 
-/** Unix seconds as an input of a local date and time has them. */
+/** Formats Unix seconds for a datetime-local field. */
 function localTime(unix: number | null): string {
   if (unix === null) return '';
   const at = new Date(unix * 1000);
@@ -49,8 +49,8 @@ export function settingsOf(key: Key): Settings {
   };
 }
 
-/** A new key begins with the limits of the key that makes it, which it may not exceed.
- * Few programs manage keys, so nobody gives that scope unawares. */
+/** The settings that the form for a new key starts with: the limits of the session's key, which the new key may not
+ * exceed. Few programs manage keys, so that scope has to be chosen. */
 export function newSettings(maker: Key | null): Settings {
   if (maker) return { ...settingsOf(maker), name: '', quota: '', scopes: maker.scopes.filter((scope) => scope !== 'manage') };
   return { name: '', scopes: ['generate', 'read'], unlimited: true, quota: '', day: '', week: '', month: '', rate: '', inFlight: '', models: '', addresses: '', expires: '', group: '', strict: false };
@@ -60,7 +60,7 @@ const text = (value: string) => value.trim() || null;
 const number = (value: string) => (value === '' ? null : Number(value));
 const list = (value: string) => (lines(value).length ? lines(value) : null);
 
-// Each field of the form and what the API takes for it. Null is no limit.
+// The fields of the API, each with its value from the form. Null means no limit.
 const fields = {
   name: (s: Settings) => s.name.trim(),
   scopes: (s: Settings) => scopes.filter((scope) => s.scopes.includes(scope)),
@@ -85,7 +85,7 @@ export function newKey(s: Settings): Body {
   return body;
 }
 
-/** What a person has changed, and nothing else: the rest may have been changed meanwhile. */
+/** The fields that the person has changed. Other fields may have been changed elsewhere meanwhile, and are left out. */
 export function changes(key: Key, s: Settings): Body {
   const before = settingsOf(key);
   const body: Body = {};
@@ -98,7 +98,7 @@ export function changes(key: Key, s: Settings): Body {
   return body;
 }
 
-/** Whether a pattern, in which * is any text, matches a name. */
+/** Whether a pattern matches a name. * stands for any text. */
 export function matches(pattern: string, name: string): boolean {
   const parts = pattern.split('*');
   const first = parts.shift() ?? '';

@@ -6,7 +6,7 @@ import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { LedgerEntry, Story } from '../../api/admin';
 import { useMay, useSession } from '../../session';
-import { wasTaken } from '../../task/deliveries';
+import { wasTaken } from '../../task/callback';
 import { Foreign } from '../../task/Foreign';
 import { FailureNote, Money, StateBadge } from '../../task/State';
 import { isOpen, isUnknown } from '../../task/useTask';

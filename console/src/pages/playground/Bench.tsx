@@ -1,4 +1,4 @@
-// One model: its form on the left, what it makes on the right.
+// The playground for one model: its form, and the results beside it.
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, wordsOf } from '../../api/client';
@@ -21,20 +21,20 @@ import { carriedOver, initialValues, withExamples, withFile, type Values } from 
 import { withoutTask, withTask } from './shown';
 import { Speech } from './Speech';
 import { useRun } from './useRun';
-import { faultsOf, titleOf, type Fault } from './validate';
+import { faultsOf, titleOf, withTitle, type Fault } from './validate';
 import { bodyOf, setAt, type Path } from './walk';
 import css from './playground.module.css';
 
 const w = words.playground;
 
 interface Props {
-  /** The form begins anew with another one. */
+  /** Identifies the form. Another subject starts a new form. */
   subject: string;
   target: Target;
   again?: Request | undefined;
-  /** The fields that name what the request works on. */
+  /** The fields that name the task to work on. */
   source?: Values | undefined;
-  /** The file that the request is to use. */
+  /** The file to use in the request. */
   input?: InputFile | undefined;
   sourceTask?: string | undefined;
   /** The tasks whose results are shown. */
@@ -42,9 +42,8 @@ interface Props {
   note?: string;
 }
 
-// What the form begins with: the request to vary, else what was typed for this model, else what of
-// another model's request is of use here. Where the request of a task to vary is not known, nothing
-// else stands in for it.
+// The initial values of the form: the request to vary, or the draft for this model, or what a draft for another model
+// has in common with it. If the request to vary is not known, drafts are not used instead.
 function valuesAtFirst({ target, again, source, input, note }: Props): Values {
   const typed = note ? undefined : draft();
   const known = again ?? (typed?.endpoint === target.endpoint && typed.model === target.model && !source ? typed : undefined);
@@ -53,14 +52,14 @@ function valuesAtFirst({ target, again, source, input, note }: Props): Values {
   return input ? withFile(target.schema, values, input.media, addressOf(input)) : values;
 }
 
-/** What the server found wrong, at the field that its message begins with where it has no param. */
+/** The fault in a refused request. Without a param, the field is the one that starts the message. */
 function faultOfError(error: unknown): Fault | undefined {
   if (!(error instanceof ApiError) || error.status !== 400) return undefined;
   const path = error.param ?? /^[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*/.exec(error.message)?.[0];
   return path ? { path, message: error.message, missing: false } : undefined;
 }
 
-/** Whether the beginning of a section is on the screen. */
+/** Whether the top of a section is visible. */
 function isInSight(section: HTMLElement | null): boolean {
   const top = section?.getBoundingClientRect().top ?? 0;
   return top >= 0 && top < window.innerHeight / 2;
@@ -73,7 +72,8 @@ export function Bench(props: Props) {
   const navigate = useNavigate({ from: '/playground' });
   const begun = () => ({ subject, again: !!props.again, values: valuesAtFirst(props), attempted: false });
   const [form, setForm] = useState(begun);
-  // The page around the form stays mounted and keeps the focus. A task may be run again more than once.
+  // A new subject replaces the form but not the page around it, which keeps the focus. The same task may be varied more
+  // than once.
   if (form.subject !== subject || (props.again && !form.again)) setForm(begun());
   else if (form.again && !props.again) setForm({ ...form, again: false });
   const { values, attempted } = form;
@@ -107,18 +107,19 @@ export function Bench(props: Props) {
   const newestTask = tasks[0];
   const newestSpeech = speeches[0];
   useEffect(() => {
-    // Below the form, on a phone, what was just asked for would be out of sight.
+    // On a phone the result is below the form, so the page scrolls to it.
     if (isNew.current && !isInSight(result.current)) result.current?.scrollIntoView({ block: 'start' });
     isNew.current = false;
   }, [newestTask, newestSpeech]);
 
   useEffect(() => keepDraft({ endpoint: settled.endpoint, model: settled.model, body: settled.body }), [settled]);
 
-  const told = faultOfError(sending.error) ?? (missing ? undefined : faultOfError(quote.error));
+  const refused = faultOfError(sending.error) ?? (missing ? undefined : faultOfError(quote.error));
+  const told = refused && withTitle(schema, refused);
   const shown = useMemo(() => {
     const local = faults.filter((f) => attempted || !f.missing);
     return told && !local.some((f) => f.path === told.path) ? [...local, told] : local;
-    // Each render makes told anew: what it says counts.
+    // Each render makes a new object, so its contents are compared.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [faults, attempted, told?.path, told?.message]);
 
@@ -128,7 +129,7 @@ export function Bench(props: Props) {
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [subject]);
   const submit = (request: Request) => {
-    if (sending.pending) return; // the button is not disabled: it would lose the focus
+    if (sending.pending) return; // the button is not disabled, because a disabled button loses the focus
     setAttempted(true);
     if (faultsOf(schema, request.body).length === 0) sending.run(request);
   };
@@ -137,7 +138,7 @@ export function Bench(props: Props) {
     const wrong = place.current?.querySelector<HTMLElement>('[data-wrong]');
     wrong?.closest('details')?.setAttribute('open', '');
     (wrong?.matches('input, textarea, select') ? wrong : wrong?.querySelector<HTMLElement>('input, textarea, select'))?.focus();
-    // Only the attempt leads to the field, not each letter that is typed after it.
+    // The focus moves to the field after an attempt to run, not while the person types.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [attempted, sending.error]);
 
@@ -145,7 +146,7 @@ export function Bench(props: Props) {
     setForm((now) => ({ ...now, values: setAt(now.values, path, value) as Values }));
     if (sending.error) sending.reset();
   };
-  // The form takes the request of a task of this model; that of another one opens with its own form.
+  // The request of a task of this model fills in this form. That of another model opens its own form.
   const vary = (task: string, made: Request) => {
     if (made.endpoint !== endpoint || made.model !== model) void navigate({ search: { from: task } });
     else {
@@ -231,7 +232,7 @@ export function Bench(props: Props) {
   );
 }
 
-/** What a request was refused for, and what to do about it. */
+/** Why a request was refused, and what to do about it. */
 function RunProblem({ error }: { error: unknown }) {
   const advice = adviceOf(error);
   if (!advice) return <Problem error={error} />;

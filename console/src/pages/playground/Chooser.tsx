@@ -1,4 +1,4 @@
-// All models of the key, by type, tag and name.
+// The list of models, filtered by type, tag and name.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { Badge, Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
@@ -13,10 +13,10 @@ import css from './playground.module.css';
 
 const w = words.playground;
 
-// Only who has made nothing needs it.
+// Loaded only for accounts without tasks.
 const FirstSteps = lazy(() => loadPart(() => import('./FirstSteps')).then(({ FirstSteps }) => ({ default: FirstSteps })));
 
-/** Chooses among all models, or among those that take a file of a task. */
+/** Chooses a model, or one that takes the given file. */
 export function Chooser({ input }: { input: InputFile | undefined }) {
   usePageTitle(w.title);
   const { type, tag } = useSearch({ from: '/frame/playground' });

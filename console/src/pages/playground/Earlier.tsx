@@ -1,9 +1,10 @@
-// The account's last results with a model, as small pictures: each can be shown beside the others.
+// A strip of the account's last results with a model. Each can be shown beside the others.
 import { useQuery } from '@tanstack/react-query';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
 import { Poster } from '../../task/Poster';
+import { operationTitle } from '../../task/request';
 import { putTask, shortId, taskQuery } from '../../task/useTask';
 import { words } from '../../words';
 import css from './playground.module.css';
@@ -41,11 +42,11 @@ export function Earlier({ model, shown, onShow }: { model: string; shown: string
   );
 }
 
-// It follows what the page learns of its task otherwise, and asks for nothing itself.
+// The picture follows the cache, which other parts of the page keep up to date, and sends no request itself.
 function Small({ task: listed, onShow }: { task: Task; onShow: (task: string) => void }) {
   const { data: task = listed } = useQuery({ ...taskQuery(listed.id), enabled: false });
   return (
-    <button type="button" className={css.small} title={listed.prompt} aria-label={w.showEarlier(listed.prompt?.slice(0, 80) ?? shortId(task.id), words.task.status[task.status])} onClick={() => onShow(task.id)}>
+    <button type="button" className={css.small} title={listed.prompt ?? operationTitle(listed)} aria-label={w.showEarlier(listed.prompt?.slice(0, 80) ?? `${operationTitle(listed)} ${shortId(task.id)}`, words.task.status[task.status])} onClick={() => onShow(task.id)}>
       <Poster task={task} small />
     </button>
   );

@@ -1,7 +1,7 @@
-// The way in, until the account has made something: a key, a first call, a first result.
+// Getting started, shown until the account has a task: a key, a first call, a first result.
 import { Link } from '@tanstack/react-router';
 import { mayUse, useSession } from '../../session';
-import { snippet } from '../../task/snippets';
+import { firstCall } from '../../task/snippets';
 import { Code } from '../../ui';
 import { words } from '../../words';
 import type { ListedModel } from './catalog';
@@ -23,7 +23,7 @@ export function FirstSteps({ models }: { models: ListedModel[] }) {
         <li>
           <strong>{w.call}</strong>
           <p className="hint">{w.callHint}</p>
-          {submit && <Code block text={snippet('curl', { base: window.location.origin, endpoint: submit.endpoint, body: submit.example })} />}
+          {submit && <Code block text={firstCall({ base: window.location.origin, endpoint: submit.endpoint, body: submit.example })} />}
         </li>
         <li>
           <strong>{w.result}</strong>

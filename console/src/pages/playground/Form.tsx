@@ -1,4 +1,4 @@
-// The form of a request, made from its schema.
+// The form for a request, built from its schema.
 import type { ReactNode } from 'react';
 import { Button } from '../../ui';
 import { words } from '../../words';
@@ -14,7 +14,7 @@ const w = words.playground.form;
 type Change = (path: Path, value: unknown) => void;
 
 interface NodeProps {
-  /** Has the definitions that others refer to. */
+  /** The schema with the definitions for references. */
   root: Schema;
   schema: Schema;
   path: Path;
@@ -22,7 +22,7 @@ interface NodeProps {
   onChange: Change;
 }
 
-/** The fields of an object, by their names. The place of an item is no field: bodyOf numbers items. */
+/** The fields of an object, by name. "index" of an item is left out, because bodyOf numbers items. */
 function fieldsOf({ root, schema, path, value, onChange }: NodeProps): [string, ReactNode][] {
   const values = (value ?? {}) as Values;
   const required = resolve(schema, root, values).required ?? [];
@@ -90,7 +90,7 @@ function Control(props: NodeProps & { required: boolean }) {
   return <Input {...common} name={name} value={value as never} required={required} />;
 }
 
-/** A list of objects. */
+/** The field for a list of objects. */
 function Items({ root, schema, path, value, onChange }: NodeProps) {
   const items = (value ?? []) as unknown[];
   return (

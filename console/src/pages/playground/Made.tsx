@@ -1,10 +1,10 @@
-// What a task of the playground makes, beside that of others.
+// One task of the playground with its result. Several stand side by side.
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useRef } from 'react';
 import type { Request } from '../../requests';
 import { Cancel } from '../../task/Cancel';
-import { promptOf, requestQuery } from '../../task/request';
+import { operationTitle, promptOf, requestQuery } from '../../task/request';
 import { TaskView } from '../../task/TaskView';
 import { isOpen, shortId, taskQuery } from '../../task/useTask';
 import { Button } from '../../ui';
@@ -16,7 +16,7 @@ const w = words.playground;
 interface Props {
   id: string;
   busy: boolean;
-  /** Undefined for keys that may not generate. */
+  /** Undefined for keys without the scope "generate". */
   onAgain: ((request: Request) => void) | undefined;
   onVary: ((id: string, request: Request) => void) | undefined;
   onClose: (id: string) => void;
@@ -30,7 +30,7 @@ export function Made({ id, busy, onAgain, onVary, onClose }: Props) {
     <div className="card stack">
       <div className={css.resulthead}>
         <p className={`foreign ${css.excerpt}`} dir="auto" title={prompt}>
-          {prompt ?? shortId(id)}
+          {prompt ?? (task && request ? operationTitle({ type: task.type, endpoint: 'custom_id' in request.body ? undefined : request.endpoint }) : shortId(id))}
         </p>
         <Button variant="quiet" onClick={() => onClose(id)} aria-label={w.hide(shortId(id))}>
           ✕
@@ -57,7 +57,7 @@ export function Made({ id, busy, onAgain, onVary, onClose }: Props) {
   );
 }
 
-/** How it stands with tasks that were still open when this page first showed them. */
+/** The state of the tasks that were still open when this page first showed them; undefined if there were none. */
 export function useOutcome(ids: string[]): 'running' | 'done' | undefined {
   const tasks = useQueries({ queries: ids.map(taskQuery) }).map((query) => query.data);
   const seenOpen = useRef(false);

@@ -1,15 +1,15 @@
-// Which model is tried, what it can do, and what it costs.
+// The head of the playground: the model, what it can do, and what it costs.
 import { Link } from '@tanstack/react-router';
 import { Amount, Badge } from '../../ui';
 import { words } from '../../words';
-import { useModelPage, usePrices, type ListedModel, type PriceList, type Target } from './catalog';
+import { useModelPage, usePriceRows, type ListedModel, type Target } from './catalog';
+import { priceOf, type PriceSpan } from './prices';
 import css from './playground.module.css';
 
 const w = words.playground;
 
 export function ModelHead({ target }: { target: Target }) {
   const { listed, schema } = target;
-  const prices = usePrices(listed);
   const page = useModelPage(target.model);
   const operation = target.operations.find((o) => o.endpoint === target.endpoint) ?? listed.submit;
   return (
@@ -49,25 +49,29 @@ export function ModelHead({ target }: { target: Target }) {
           )}
         </p>
       </div>
-      {prices && <Prices prices={prices} />}
+      <Prices target={target} />
     </div>
   );
 }
 
-function Prices({ prices }: { prices: PriceList }) {
-  if (prices.rows.length === 1) return <p className={css.prices}>{<PriceRange prices={prices} />}</p>;
+/** The prices of the operation: their range, and on demand each of them. */
+function Prices({ target }: { target: Target }) {
+  const { pricing } = target.listed;
+  const rows = usePriceRows(target);
+  const span = pricing?.operations.find((operation) => operation.endpoint === target.endpoint);
+  if (!pricing || !span) return null;
+  const range = <PriceRange span={span} currency={pricing.currency} />;
+  if (!rows || rows.length === 1) return <p className={css.prices}>{range}</p>;
   return (
     <details className={css.prices}>
-      <summary>
-        <PriceRange prices={prices} />
-      </summary>
+      <summary>{range}</summary>
       <table>
         <tbody>
-          {prices.rows.map((row) => (
+          {rows.map((row) => (
             <tr key={row.item}>
               <th scope="row">{row.item}</th>
               <td className="number">
-                <Amount value={row.unit_price} currency={prices.currency} />
+                <Amount value={row.unit_price} currency={pricing.currency} />
               </td>
             </tr>
           ))}
@@ -77,20 +81,17 @@ function Prices({ prices }: { prices: PriceList }) {
   );
 }
 
-export function PriceRange({ prices }: { prices: PriceList }) {
-  const each = prices.rows.map((row) => row.unit_price);
-  const [least, most] = [Math.min(...each), Math.max(...each)];
-  // Single characters cost too little to be read.
-  const many = prices.unit === 'character' ? 1000 : 1;
+function PriceRange({ span, currency }: { span: PriceSpan; currency: string }) {
+  const { amount, isLeast, unit } = priceOf(span);
   return (
     <>
-      {least < most && <span>{w.from} </span>}
-      <Amount value={Number((least * many).toPrecision(6))} currency={prices.currency} /> {w.units[prices.unit as keyof typeof w.units] ?? prices.unit}
+      {isLeast && <span>{w.from} </span>}
+      <Amount value={amount} currency={currency} /> {unit}
     </>
   );
 }
 
-export function ModelPrice({ model }: { model: ListedModel }) {
-  const prices = usePrices(model);
-  return <p className={css.cardprice}>{prices ? <PriceRange prices={prices} /> : words.ui.none}</p>;
+/** The lowest price of a model over all of its operations. */
+export function ModelPrice({ model: { pricing } }: { model: ListedModel }) {
+  return <p className={css.cardprice}>{pricing ? <PriceRange span={pricing} currency={pricing.currency} /> : words.ui.none}</p>;
 }

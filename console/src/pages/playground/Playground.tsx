@@ -1,4 +1,4 @@
-// Trying the models: which one, and then what it is asked for and what it makes.
+// The playground: first the choice of a model, then its form and results.
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
@@ -16,7 +16,7 @@ import { useSource } from './source';
 
 const w = words.playground;
 
-// The form and what checks it come when a form is shown.
+// The form and its validator are loaded when a form is first shown.
 const Bench = lazy(() => loadPart(() => import('./Bench')).then(({ Bench }) => ({ default: Bench })));
 
 export function Playground() {
@@ -28,7 +28,7 @@ export function Playground() {
   return <Suspense fallback={<Loading />}>{search.from ? <Varied task={search.from} input={input} /> : <Chosen input={input} />}</Suspense>;
 }
 
-/** The form with the request of a task. */
+/** The form, filled in with the request of a task. */
 function Varied({ task, input }: { task: string; input: InputFile | undefined }) {
   const { data, error } = useQuery(requestQuery(task));
   if (error) return <Told error={error} />;
@@ -47,7 +47,7 @@ function Chosen({ input, again }: { input: InputFile | undefined; again?: Reques
   return <Bench subject={subject} target={target} again={search.task ? undefined : again} source={search.source ? source : undefined} input={input} sourceTask={search.source ?? search.input} tasks={shownTasks(search.task ?? search.from)} />;
 }
 
-/** A task whose request is erased: its model is known, and that is all. */
+/** The form for the model of a task whose request was erased. */
 function Erased({ task }: { task: string }) {
   const search = useSearch({ from: '/frame/playground' });
   const { data, error } = useQuery(taskQuery(task));
@@ -58,7 +58,7 @@ function Erased({ task }: { task: string }) {
   return <Bench subject={task} target={target} note={w.erased} tasks={shownTasks(search.task ?? task)} />;
 }
 
-/** Instead of the page: why there is none. */
+/** The page when there is no form to show, with the reason. */
 function Told({ error, children }: { error?: unknown; children?: string }) {
   usePageTitle(w.title);
   return (

@@ -1,4 +1,4 @@
-// What the request would cost, live, and what is left after it.
+// The price of the request as it is typed, and what it leaves of the budget.
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { call } from '../../api/client';
@@ -11,7 +11,7 @@ import css from './playground.module.css';
 
 const w = words.playground.price;
 
-/** A value that has not changed for a while. */
+/** The value, once it has not changed for a while. */
 export function useSettled<T>(value: T, milliseconds = 350): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -21,7 +21,7 @@ export function useSettled<T>(value: T, milliseconds = 350): T {
   return settled;
 }
 
-/** The price of a body, or of nothing. */
+/** The quote for a body. Without a body there is none. */
 export function useQuote(endpoint: string, body: Values | undefined) {
   return useQuery({
     queryKey: queryKeys.quote(endpoint, body),
@@ -39,7 +39,7 @@ interface Balance {
 }
 export const balanceQuery = queryOptions({
   queryKey: queryKeys.leftBalance,
-  // The key's quota and the account's balance: the smaller one ends first.
+  // Of the key's quota and the account's balance, the smaller one is the limit.
   queryFn: async () => {
     const [key, account] = await Promise.all([call<Balance>('GET', '/v1/balance'), call<Balance>('GET', '/v1/user/balance')]);
     const [quota, balance] = [key.unlimited_quota ? undefined : key.remain_balance, account.remain_balance];

@@ -1,4 +1,4 @@
-// A spoken text: it comes in the answer itself. This tab keeps the last ones until the session ends.
+// A generated speech. The response is the audio itself, and this tab keeps the last ones until the session ends.
 import { useEffect, useState } from 'react';
 import type { Speech as Kept } from '../../requests';
 import { Foreign } from '../../task/Foreign';
@@ -8,12 +8,12 @@ import css from './playground.module.css';
 
 const w = words.playground.speech;
 
-/** The sound of a kept speech. */
+/** The audio of a kept speech. */
 function soundOf({ data }: Kept): Blob {
   return new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))]);
 }
 
-/** Base64 of a sound, as it is kept. */
+/** Encodes audio as it is kept. */
 export async function base64(sound: Blob): Promise<string> {
   const bytes = new Uint8Array(await sound.arrayBuffer());
   let text = '';

@@ -1,10 +1,10 @@
-// What can be asked for: the models, the contract of one, and the operations that have no
-// contract, which the OpenAPI document describes.
+// The models that can be used: their contracts, and the operations without a contract, which the OpenAPI document
+// describes.
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { ApiError, call, send } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { modelsQuery } from '../../api/models';
-import type { Contract, Quote, TaskList } from '../../api/types';
+import type { Contract, ModelPricing, TaskList } from '../../api/types';
 import type { Media } from '../../task/files';
 import { takesMedia, withDefinitions, type Schema } from './schema';
 
@@ -29,11 +29,11 @@ export const documentQuery = queryOptions({
   staleTime: 30 * minutes,
 });
 
-/** One way to ask for media: a path, and the requests of one model there. */
+/** An endpoint with the schema of one model's requests. */
 export interface Submit {
   endpoint: string;
   summary: string;
-  /** Where the reference of the API has it. */
+  /** Its place in the API reference. */
   reference: string;
   model: string;
   schema: Schema;
@@ -69,15 +69,18 @@ export interface ListedModel {
   id: string;
   type: ModelType | undefined;
   tags: string[];
-  /** The last day on which its vendor serves it, where that is known, and what to use then. */
+  /** The last day on which the vendor serves the model, if it is known, and the model to use instead. */
   ends: string | undefined;
   replacement: string | undefined;
+  /** The range of its prices; undefined for a model that the catalog lacks. */
+  pricing: ModelPricing | undefined;
   submit: Submit | undefined;
-  /** The first way to use it with a file of the kind that was asked for. */
+  /** The first operation that takes a file of the given kind. */
   taking: Submit | undefined;
 }
 
-/** The models of the key, each with its first way to be used, and to be used with a file of a kind. */
+/** The models of the key, each with its first operation and, for a kind of media, the first operation that takes such a
+ * file. */
 export function useModels(media?: Media): { models: ListedModel[] | undefined; error: unknown } {
   const list = useQuery(modelsQuery);
   const submits = useQuery(documentQuery);
@@ -86,63 +89,58 @@ export function useModels(media?: Media): { models: ListedModel[] | undefined; e
       ? list.data.data.map((model) => {
           const own = submits.data.filter((s) => s.model === model.id);
           const submit = own[0];
-          // The modal call goes on with a task, and takes no file of another one.
+          // The modal call continues a task, and takes no file of another task.
           const taking = media && own.find((s) => !s.endpoint.endsWith('/modal') && takesMedia(s.schema, media));
           const type = submit ? typeOfEndpoint(submit.endpoint) : types.find((t) => t === model.category);
-          return { id: model.id, type, tags: model.capability_tags ?? [], ends: model.ends, replacement: model.replacement, submit, taking };
+          return { id: model.id, type, tags: model.capability_tags ?? [], ends: model.ends, replacement: model.replacement, pricing: model.pricing, submit, taking };
         })
       : undefined;
   return { models, error: list.error ?? submits.error };
 }
 
-/** Songs and speech have no contract: asking for one would only be refused. */
+/** Whether a model has a contract. Music and speech have none: the API answers 404. */
 const hasContract = (submit: Submit | undefined) => !submit || !['music', 'speech'].includes(typeOfEndpoint(submit.endpoint) ?? '');
 
-const contractQuery = (model: string) =>
+/** The contract for an operation of a model, by default the first one. */
+const contractQuery = (model: string, endpoint?: string) =>
   queryOptions({
-    queryKey: queryKeys.contract(model),
-    queryFn: () => (model.includes('/') ? call<Contract>('GET', '/v1/model-schema', { query: { model } }) : call<Contract>('GET', `/v1/models/${encodeURIComponent(model)}/schema`)),
+    queryKey: queryKeys.contract(model, endpoint),
+    queryFn: () =>
+      model.includes('/')
+        ? call<Contract>('GET', '/v1/model-schema', { query: { model, endpoint } })
+        : call<Contract>('GET', `/v1/models/${encodeURIComponent(model)}/schema`, { query: { endpoint } }),
     staleTime: 5 * minutes,
   });
 
-export type PriceList = Pick<Contract['pricing'], 'currency' | 'unit' | 'rows'>;
-
-/** What a model costs: of its contract, else by the price of the least that it takes. */
-export function usePrices(model: ListedModel): PriceList | undefined {
-  const contract = useQuery({ ...contractQuery(model.id), enabled: hasContract(model.submit) });
-  const quote = useQuery({
-    queryKey: queryKeys.quote(model.submit?.endpoint, model.submit?.example),
-    queryFn: () => call<Quote>('POST', '/v1/quote', { body: { endpoint: model.submit?.endpoint, ...model.submit?.example } }),
-    enabled: !!model.submit && !hasContract(model.submit),
-    staleTime: 5 * minutes,
-  });
-  if (contract.data) return contract.data.pricing;
-  if (!quote.data) return undefined;
-  const unit = model.type === 'speech' ? 'character' : 'operation';
-  return { currency: quote.data.currency, unit, rows: quote.data.breakdown.map((line) => ({ item: line.item, unit_price: line.unit_price, when: {} })) };
+/** The unit prices of the target's operation, one row for each combination of the fields that determine the price.
+ * Undefined for operations without a contract, and until the contract is loaded. */
+export function usePriceRows({ model, endpoint, listed }: Target): Contract['pricing']['rows'] | undefined {
+  const isFirst = endpoint === listed.pricing?.operations[0]?.endpoint;
+  const { data } = useQuery({ ...contractQuery(model, isFirst ? undefined : endpoint), enabled: hasContract(listed.submit) });
+  return data?.pricing.rows;
 }
 
-/** Whether the account has made anything; undefined until that is known. */
+/** Whether the account has any task; undefined until that is known. */
 export function useMadeAny(): boolean | undefined {
   const { data } = useQuery({ queryKey: queryKeys.anyTask, queryFn: ({ signal }) => call<TaskList>('GET', '/v1/tasks', { query: { limit: 1 }, signal }) });
   return data && data.data.length > 0;
 }
 
-/** The addresses of the guides, of which each built-in model has one. */
+/** The index of the guides. It lists a page for each built-in model. */
 const guidesQuery = queryOptions({
   queryKey: queryKeys.guides,
   queryFn: async () => (await send('GET', '/llms.txt')).text(),
   staleTime: 30 * minutes,
 });
 
-/** The page of a model in the documentation; undefined where it has none. */
+/** The page of a model in the documentation; undefined if there is none. */
 export function useModelPage(model: string): string | undefined {
   const { data } = useQuery(guidesQuery);
   const page = `/docs/models/${encodeURIComponent(model)}`;
   return data?.includes(`${page}.md`) ? page : undefined;
 }
 
-/** What the page asks for: the way to submit, its schema, and the other ways of the model. */
+/** What the form is for: an endpoint and a model with the schema of its requests, and the model's other operations. */
 export interface Target {
   endpoint: string;
   model: string;
@@ -152,7 +150,7 @@ export interface Target {
   listed: ListedModel;
 }
 
-/** Reads the target of an address that names a model, or an endpoint, or both. */
+/** The target for a model, an endpoint, or both, as the URL names them. */
 export function useTarget(model: string | undefined, endpoint: string | undefined): { target: Target | undefined; missing: boolean; error: unknown } {
   const submits = useQuery(documentQuery);
   const list = useQuery(modelsQuery);
@@ -174,9 +172,9 @@ export function useTarget(model: string | undefined, endpoint: string | undefine
       model: id,
       schema: 'input_schema' in found ? (found.input_schema as Schema) : found.schema,
       type,
-      // The art family has its first operation under two names.
+      // The first art operation has a second endpoint, which is left out.
       operations: submits.data.filter((s) => s.model === id && !s.endpoint.endsWith('/imagine')),
-      listed: { id, type, tags: item?.capability_tags ?? [], ends: item?.ends, replacement: item?.replacement, submit: submits.data.find((s) => s.model === id), taking: undefined },
+      listed: { id, type, tags: item?.capability_tags ?? [], ends: item?.ends, replacement: item?.replacement, pricing: item?.pricing, submit: submits.data.find((s) => s.model === id), taking: undefined },
     },
     missing: false,
     error: null,

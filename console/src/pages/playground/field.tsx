@@ -1,4 +1,4 @@
-// What the inputs of the form share: what is wrong with whom, and for which request.
+// What the inputs of a form share: its faults, endpoint and model.
 import { createContext, useContext } from 'react';
 import type { Fault } from './validate';
 import type { Path } from './walk';
@@ -10,10 +10,10 @@ export interface FormState {
 }
 export const FormStateContext = createContext<FormState>({ faults: [], endpoint: '', model: '' });
 
-/** The id of the input at the end of a path. */
+/** The id of the input for a path. */
 export const idAt = (path: Path) => ['root', ...path].join('_');
 
-/** The same of a path as the API writes it: multi_prompt[0].duration is root_multi_prompt_0_duration. */
+/** The id for a path as the API writes it: multi_prompt[0].duration becomes root_multi_prompt_0_duration. */
 const idOf = (path: string) => idAt(path.replaceAll(']', '').split(/[.[]/));
 
 export function useFaultsAt(id: string, within = false): Fault[] {
@@ -21,13 +21,13 @@ export function useFaultsAt(id: string, within = false): Fault[] {
   return faults.filter((fault) => idOf(fault.path) === id || (within && idOf(fault.path).startsWith(`${id}_`)));
 }
 
-/** The attributes by which an input is described. */
+/** The attributes that describe an input. */
 export function useInput(id: string) {
   const wrong = useFaultsAt(id).length > 0;
   return { id, 'aria-describedby': wrong ? `${id}-hint ${id}-fault` : `${id}-hint`, 'aria-invalid': wrong || undefined, 'data-wrong': wrong || undefined } as const;
 }
 
-/** The same of several inputs that are one field. */
+/** The attributes that describe a field with several inputs. */
 export function useGroup(id: string) {
   const wrong = useFaultsAt(id, true).length > 0;
   return { role: 'group', 'aria-labelledby': `${id}-label`, 'aria-describedby': wrong ? `${id}-hint ${id}-fault` : `${id}-hint`, 'data-wrong': wrong || undefined } as const;

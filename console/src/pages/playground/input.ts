@@ -8,7 +8,7 @@ export interface InputFile extends TaskFile {
   media: Media;
 }
 
-/** The file that the page's address names as an input; undefined where it names none, and until the task is read. */
+/** The file that the URL names as an input; undefined if it names none, and until the task is loaded. */
 export function useInputFile(): { input: InputFile | undefined; pending: boolean; error: unknown } {
   const search = useSearch({ from: '/frame/playground' });
   const task = search.input ?? '';

@@ -1,5 +1,4 @@
-// Files and addresses of media. A file that is dropped or chosen is uploaded, and its link is
-// what the request holds.
+// Fields for media. A dropped or chosen file is uploaded, and the request holds its link.
 import { useMutation } from '@tanstack/react-query';
 import { useState, type DragEvent } from 'react';
 import { call, wordsOf } from '../../api/client';
@@ -20,14 +19,15 @@ const w = words.playground.media;
 
 const megabyte = 1024 * 1024;
 
-/** What can be uploaded of each kind. */
+/** The limits on uploads of each kind. */
 const limits: Record<Media, { accept: string; most: number; path: string }> = {
   image: { accept: 'image/jpeg,image/png,image/webp,image/gif', most: 20 * megabyte, path: '/v1/uploads/images' },
   video: { accept: 'video/mp4,video/quicktime,video/webm', most: 100 * megabyte, path: '/v1/uploads/videos' },
   audio: { accept: 'audio/*,.mp3,.wav,.m4a,.ogg,.flac,.aac', most: 20 * megabyte, path: '/v1/uploads/audios' },
 };
 
-/** Why a file cannot be uploaded, or undefined. The bytes of a picture say what it is: its type goes by its name. */
+/** Why a file cannot be uploaded, or undefined. An image is recognized by its bytes, because its type only follows its
+ * name. */
 async function refusal(kind: Media, file: File): Promise<string | undefined> {
   const { most } = limits[kind];
   if (file.size === 0) return w.empty(file.name);
@@ -37,7 +37,7 @@ async function refusal(kind: Media, file: File): Promise<string | undefined> {
   return undefined;
 }
 
-// What was uploaded from this page is shown from the file itself, or by its name.
+// The files that this page has uploaded, by link. They are previewed from the file itself, or shown by name.
 const uploaded = new Map<string, { name: string; preview: string | undefined }>();
 
 async function upload(kind: Media, file: File): Promise<string> {
@@ -48,7 +48,7 @@ async function upload(kind: Media, file: File): Promise<string> {
   return url;
 }
 
-// The page may show pictures of its own origin only; others are named.
+// The content policy lets the page preview images of its own origin only. Others are shown by their host.
 function previewOf(url: string): string | undefined {
   const own = uploaded.get(url);
   if (own) return own.preview;
@@ -71,7 +71,7 @@ function Preview({ url, alt }: { url: string; alt: string }) {
   );
 }
 
-/** Takes files by a drop and by a button, and says what is wrong with them. */
+/** Accepts dropped and chosen files, and reports why a file is refused. */
 function useUploads(kind: Media, onUploaded: (urls: string[]) => void, room: number) {
   const [refused, setRefused] = useState<string>();
   const [over, setOver] = useState(false);
@@ -119,7 +119,7 @@ function FileButton({ id, label, multiple, uploads }: { id: string; label: strin
         aria-label={label}
         onChange={(e) => {
           void take([...(e.target.files ?? [])]);
-          e.target.value = ''; // the same file may be chosen again
+          e.target.value = ''; // so that the same file can be chosen again
         }}
       />
       <label className="button" htmlFor={`${id}-file`}>
@@ -135,7 +135,7 @@ const Said = ({ text }: { text: string | undefined }) => (
   </p>
 );
 
-/** The line for one address. What is typed counts as it is until the line is left: it may be the id of a task. */
+/** The field for one URL. A typed task ID becomes the address of its file when the field loses the focus. */
 function Address({ id, url, placeholder, onChange }: { id: string; url: string; placeholder: string; onChange: (value: unknown) => void }) {
   return (
     <input
@@ -149,7 +149,7 @@ function Address({ id, url, placeholder, onChange }: { id: string; url: string; 
   );
 }
 
-/** One file: by its address, by a drop, or by one that is chosen. */
+/** The field for one file, which can be dropped, chosen or given by its URL. */
 export function FileInput({ id, schema, value, onChange }: InputProps) {
   const kind = mediaKindOf(schema) ?? 'image';
   const url = typeof value === 'string' ? value : '';
@@ -178,10 +178,10 @@ interface ListProps {
   onChange: (value: string[]) => void;
 }
 
-// Some lists take an object with the address as well, as requests made elsewhere may have it.
+// In requests made elsewhere, an item may be an object with the URL.
 const urlOf = (item: unknown) => (typeof item === 'string' ? item : String((item as { url?: unknown } | null)?.url ?? ''));
 
-/** A line into which addresses are typed, one after the other. */
+/** The field that adds a URL to a list. */
 function AddAddress({ id, placeholder, onAdd, title }: { id: string; placeholder: string; title: string; onAdd: (url: string) => void }) {
   const [text, setText] = useState('');
   const add = () => {
@@ -209,7 +209,7 @@ function AddAddress({ id, placeholder, onAdd, title }: { id: string; placeholder
   );
 }
 
-/** Several pictures in their order. */
+/** The field for several images, in their order. */
 export function Images({ id, schema, value, onChange }: ListProps) {
   const title = String(schema.title);
   const urls = value.map(urlOf);
@@ -248,7 +248,7 @@ export function Images({ id, schema, value, onChange }: ListProps) {
   );
 }
 
-/** Several sounds or videos. */
+/** The field for several audio files or videos. */
 export function Links({ id, schema, value, onChange }: ListProps) {
   const title = String(schema.title);
   const kind = mediaKindOf(schema) ?? 'video';

@@ -1,16 +1,15 @@
-// What the form reads from a served JSON Schema. Nothing here knows a model: fields are
-// told apart by their type, their limits and the annotations of the catalog (x-group,
-// x-media, x-unit), which docs/adding-a-model.md describes.
+// Reads a served JSON Schema for the form. The code knows no model: it tells fields apart by their type, their limits
+// and the annotations of the catalog (x-group, x-media, x-unit), which docs/adding-a-model.md describes.
 import type { JSONSchema7 } from 'json-schema';
 import type { Media } from '../../task/files';
 
-/** A schema of draft 2020-12 with our annotations, of which only the older keywords are typed. */
+/** A JSON Schema of draft 2020-12 with our annotations. Only the older keywords have types. */
 export type Schema = JSONSchema7 & { [keyword: string]: any };
 export type Values = Record<string, unknown>;
 
 const components = '#/components/schemas/';
 
-/** A schema of the OpenAPI document with what it refers to in $defs, so that it stands alone. */
+/** A schema of the OpenAPI document, made self-contained: what it refers to is in $defs. */
 export function withDefinitions(schema: Schema, all: Record<string, Schema>): Schema {
   const $defs: Record<string, Schema> = {};
   const copy = (node: unknown): unknown => {
@@ -29,14 +28,14 @@ export function withDefinitions(schema: Schema, all: Record<string, Schema>): Sc
     );
   };
   const named = schema.$ref?.startsWith(components) ? all[schema.$ref.slice(components.length)] : schema;
-  if (named?.oneOf) return named; // the requests of several models: each is read by itself
+  if (named?.oneOf) return named; // the requests of several models: the caller reads each on its own
   return { ...(copy(named) as Schema), $defs };
 }
 
 const asSchema = (value: unknown): Schema => (typeof value === 'object' && value !== null ? (value as Schema) : {});
 const mainGroups = ['frames', 'references', 'output', 'source', 'section', 'mode', 'shots'];
 
-/** The fields that are always shown. The others are folded. */
+/** The fields that are always shown. All others are under "More settings". */
 export function mainFields(schema: Schema): Set<string> {
   const main = new Set(schema.required ?? []);
   const choices = [schema, ...(schema.allOf ?? [])].flatMap((s) => asSchema(s).anyOf ?? []);
@@ -56,8 +55,8 @@ export const isLongText = (name: string, schema: Schema) => schema.type !== 'obj
 const ratio = /^[1-9]\d?:[1-9]\d?$/;
 const commonRatios = ['1:1', '16:9', '9:16', '4:3', '3:4', '3:2', '2:3', '21:9'];
 
-/** The values to choose from: those of the schema, those that its examples list beside the
- * default, or the usual ratios where any is taken. */
+/** The values to choose from: those of the schema, or the examples if the default is one of them, or the common ratios
+ * if any ratio is allowed. */
 export function optionsOf(schema: Schema): (string | number)[] | undefined {
   if (schema.enum) return schema.enum as (string | number)[];
   const examples = (Array.isArray(schema.examples) ? schema.examples : []) as (string | number)[];
@@ -68,14 +67,14 @@ export function optionsOf(schema: Schema): (string | number)[] | undefined {
   return undefined;
 }
 
-/** Inputs of one value. */
+/** The inputs for a single value. */
 export type InputKind = 'long' | 'line' | 'ratio' | 'segments' | 'select' | 'check' | 'slider' | 'number' | 'seed' | 'image' | 'link' | 'task' | 'clip' | 'index';
 export type Kind = InputKind | 'images' | 'links' | 'items' | 'object';
 
 /** The kind of media that a field takes. */
 export const mediaKindOf = (schema: Schema | undefined) => (schema?.['x-media'] as { kind?: Media } | undefined)?.kind;
 
-/** Which of our inputs a field has. The schema is resolved: without references. */
+/** The kind of input for a field. The schema must be resolved, without references. */
 export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
   if (schema.type === 'array') return items?.type === 'string' ? (mediaKindOf(schema) === 'image' ? 'images' : 'links') : 'items';
   if (schema.type === 'object' || schema.properties) return 'object';
@@ -99,7 +98,7 @@ export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
 
 export const isGroup = (kind: Kind) => kind === 'ratio' || kind === 'segments' || kind === 'images' || kind === 'links' || kind === 'items';
 
-/** A value without what is empty; undefined if nothing is left of it. */
+/** The value without empty parts; undefined if nothing is left. */
 export function clean(value: unknown): unknown {
   if (value === null || value === '') return undefined;
   if (Array.isArray(value)) {
@@ -113,8 +112,8 @@ export function clean(value: unknown): unknown {
   return entries.length ? Object.fromEntries(entries) : undefined;
 }
 
-/** The body with an example for each field that is missing: what it would cost can then
- * be said before everything is filled in. Nothing stands for a task, for a number, or within an item. */
+/** The body with an example for each missing field, so that it can be priced before it is complete. Undefined if a
+ * missing field names a task, is a number or belongs to an item: no example can stand for these. */
 export function withExamples(schema: Schema, body: Values, missing: readonly string[]): Values | undefined {
   const filled = { ...body };
   for (const name of missing) {
@@ -126,9 +125,8 @@ export function withExamples(schema: Schema, body: Values, missing: readonly str
 }
 const sources = ['task_id', 'clip_id'];
 
-/** What a form begins with. A switch between two kinds of request without a default
- * decides which other fields count: it begins with the simpler kind. A voice that has to be
- * chosen is the one of the example. */
+/** The initial values of a form. A switch between two kinds of request that has no default starts with the simpler kind.
+ * A required voice starts with the example. */
 export function initialValues(schema: Schema): Values {
   const values: Values = {};
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -139,13 +137,13 @@ export function initialValues(schema: Schema): Values {
   return values;
 }
 
-/** What of another request is of use here: its texts and pictures. */
+/** What a request of another model has in common with this one: texts and images. */
 export function carriedOver(schema: Schema, body: Values): Values {
   const kept = ['prompt', 'negative_prompt', 'image_urls', 'first_frame_image'];
   return Object.fromEntries(Object.entries(body).filter(([name]) => kept.includes(name) && schema.properties && name in schema.properties));
 }
 
-// Where a file of a task can be put: into a field itself, or into a property of the items of a list.
+// A place for a file of a task: a field, or a property of a list's items.
 interface Place {
   field: string;
   list: boolean;
@@ -154,8 +152,8 @@ interface Place {
   property: string | undefined;
 }
 
-/** The first place in requests of a schema for a file of a kind. A field that is needed comes before the
- * others, and a field that takes the file itself before one whose items have it. */
+/** The first place in a request for a file of a kind. Required fields come before others, and fields that hold the file
+ * itself before fields whose items hold it. */
 function placeOf(schema: Schema, media: string): Place | undefined {
   const places: Place[] = [];
   for (const [field, property] of Object.entries(schema.properties ?? {})) {
@@ -170,10 +168,10 @@ function placeOf(schema: Schema, media: string): Place | undefined {
   return places.sort((a, b) => order(a) - order(b))[0];
 }
 
-/** Whether a request of the schema can name a file of the kind. */
+/** Whether a request can use a file of the kind. */
 export const takesMedia = (schema: Schema, media: string) => placeOf(schema, media) !== undefined;
 
-/** The values with the address of a file in the first place for its kind. A list that is full gives up its last item. */
+/** The values with a file added in the first place for its kind. A full list loses its last item. */
 export function withFile(schema: Schema, values: Values, media: string, address: string): Values {
   const place = placeOf(schema, media);
   if (!place) return values;

@@ -1,4 +1,4 @@
-// The task that an operation works on, and which of its songs.
+// Fields that choose the task to work on, and its song.
 import { useQuery } from '@tanstack/react-query';
 import { useContext } from 'react';
 import { call } from '../../api/client';
@@ -23,12 +23,12 @@ interface Song {
 const songsOf = (task: Task | undefined): Song[] => (((task?.result as { music?: Song[] } | undefined)?.music ?? []) as Song[]);
 const songWords = (song: Song, i: number) => w.song(i + 1, (song.title ?? '').slice(0, 60), song.duration_seconds ? Math.round(Number(song.duration_seconds)) : null);
 
-/** The newest tasks of the kind that the form's operation takes. */
+/** The newest tasks that the form's operation can work on. */
 function useSources() {
   const { endpoint, model } = useContext(FormStateContext);
   const query = { type: typeOfEndpoint(endpoint), model: model === 'art' ? undefined : model, limit: 100 };
   const tasks = useQuery({ queryKey: queryKeys.sources(query), queryFn: () => call<TaskList>('GET', '/v1/tasks', { query }) });
-  // A modal call goes to a task that waits for it; everything else to one that is done.
+  // The modal call continues a task that waits for it. All other operations use completed tasks.
   const status = endpoint.endsWith('/modal') ? 'processing' : 'completed';
   return tasks.data?.data.filter((task) => task.status === status) ?? [];
 }
@@ -58,7 +58,7 @@ export function Clip({ id, value, onChange }: InputProps) {
   return <Choice id={id} value={value} onChange={onChange} options={options} />;
 }
 
-/** Which of the songs of a task. A task makes two as a rule. */
+/** Chooses a song of the task. Most tasks make two. */
 export function ClipIndex({ id, schema, value, onChange }: InputProps) {
   const songs = Math.max(2, Number(value ?? 1));
   return (
@@ -72,8 +72,7 @@ export function ClipIndex({ id, schema, value, onChange }: InputProps) {
   );
 }
 
-/** The fields by which a request of a schema names a task, or a clip of it; undefined until
- * they are known. */
+/** The fields by which a request names a task or a song of it; undefined until they are known. */
 export function useSource(schema: Schema | undefined, task: string | undefined, clip: string | undefined): Values | undefined {
   const takes = (name: string) => !!schema?.properties && name in schema.properties;
   const bySong = takes('clip_id') || takes('audio_url');

@@ -1,5 +1,5 @@
-// Sends a request. An answer that is lost on its way is asked for again with the same
-// Idempotency-Key, so nothing is made or charged twice.
+// Submits a request. If the answer is lost, the request is repeated with the same Idempotency-Key, so that it makes one
+// task and one charge.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { call, send } from '../../api/client';
@@ -31,7 +31,7 @@ export function useRun(onDone: (outcome: Outcome) => void) {
       const { data } = await call<Acknowledgement>('POST', endpoint, { body, headers: { 'Idempotency-Key': key } });
       return { task: data[0]!.task_id };
     },
-    // Speech is no submit: a repeat would be charged again.
+    // Speech has no Idempotency-Key: a repeat would be charged again.
     ...untilAnswered,
     retry: (count, error) => repeatable.current && untilAnswered.retry(count, error),
     onSuccess: (outcome) => {

@@ -1,5 +1,5 @@
-// Checks requests against their schema in the browser, without eval. The server checks
-// them again; this says what is wrong before anything is sent.
+// Checks requests against their schema in the browser, without eval, so that mistakes show before anything is sent. The
+// server checks each request again.
 import { Validator, type OutputUnit, type Schema as Draft } from '@cfworker/json-schema';
 import { words } from '../../words';
 import { clean, type Schema, type Values } from './schema';
@@ -7,16 +7,16 @@ import { clean, type Schema, type Values } from './schema';
 const w = words.playground.faults;
 
 export interface Fault {
-  /** As the API names fields: multi_prompt[0].duration. */
+  /** The field, as the API writes it: multi_prompt[0].duration. */
   path: string;
   message: string;
-  /** Nothing is there yet, which is no fault while somebody still types. */
+  /** The field is still empty. It is shown as a fault only after an attempt to run the request. */
   missing: boolean;
 }
 
 const compiled = new WeakMap<object, Map<string, Validator>>();
-// The validator writes into the schemas that it gets, so it gets a copy. Parts of a schema
-// are checked with the definitions of the whole.
+// The validator changes the schemas that it gets, so it gets a copy. A part of a schema is checked with the definitions of
+// the whole schema.
 function validatorOf(schema: Schema, root: Schema): Validator {
   let parts = compiled.get(root);
   if (!parts) compiled.set(root, (parts = new Map()));
@@ -30,10 +30,10 @@ function validatorOf(schema: Schema, root: Schema): Validator {
   return validator;
 }
 
-/** Whether a condition of the schema holds for a value. */
+/** Whether a value meets a condition of the schema. */
 export const holds = (condition: Schema, root: Schema, value: unknown): boolean => validatorOf(condition, root).validate(clean(value) ?? {}).valid;
 
-/** What is wrong with a body, one fault a field. */
+/** The faults of a body, at most one for each field. */
 export function faultsOf(schema: Schema, body: Values): Fault[] {
   const faults = new Map<string, Fault>();
   for (const error of validatorOf(schema, schema).validate(body).errors) {
@@ -51,7 +51,7 @@ function faultOf(error: OutputUnit, root: Schema): Fault | undefined {
   switch (error.keyword) {
     case 'required': {
       const name = /"(.+)"/.exec(error.error)?.[1] ?? '';
-      // A choice among fields is told once, below.
+      // anyOf below reports a choice among fields once.
       if (/\/anyOf\/\d+\/required$/.test(error.keywordLocation)) return undefined;
       return { path: path ? `${path}.${name}` : name, message: w.required, missing: true };
     }
@@ -83,16 +83,26 @@ function faultOf(error: OutputUnit, root: Schema): Fault | undefined {
     case 'format':
       return say(at.format === 'uri-reference' ? w.url : w.form);
     default:
-      return undefined; // the errors of what is around the one at fault
+      return undefined; // an error of the schema around the field at fault
   }
 }
 
+/** The title of a field, with the number of an item: image_urls[0] becomes "Reference images 1". */
 export function titleOf(schema: Schema, path: string): string {
-  const name = /^[^.[]*/.exec(path)?.[0] ?? path;
-  return ((schema.properties?.[name] as Schema | undefined)?.title as string | undefined) ?? path;
+  const [, name = path, place] = /^([^.[]*)(?:\[(\d+)\])?/.exec(path) ?? [];
+  const title = (schema.properties?.[name] as Schema | undefined)?.title as string | undefined;
+  if (title === undefined) return path;
+  return place === undefined ? title : `${title} ${Number(place) + 1}`;
 }
 
-// "#/multi_prompt/0/duration" is multi_prompt[0].duration.
+/** Replaces the path of an item at the start of the API's message by the title of its field. */
+export function withTitle(schema: Schema, fault: Fault): Fault {
+  const { path, message } = fault;
+  if (!path.endsWith(']') || !message.startsWith(`${path} `)) return fault;
+  return { ...fault, message: titleOf(schema, path) + message.slice(path.length) };
+}
+
+// Writes a JSON pointer as the API writes paths: "#/multi_prompt/0/duration" becomes multi_prompt[0].duration.
 function pathOf(pointer: string): string {
   return pointer
     .split('/')
@@ -101,7 +111,7 @@ function pathOf(pointer: string): string {
     .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path ? `${path}.${part}` : part), '');
 }
 
-// The schema that holds the keyword at a location, through references.
+// The schema that has the keyword at a location. References on the way are followed.
 function schemaAt(root: Schema, location: string): Schema {
   let node: unknown = root;
   for (const part of location.split('/').slice(1, -1)) {

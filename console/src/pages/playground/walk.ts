@@ -1,12 +1,12 @@
-// The walk through a schema, for a form and its request: which fields count for the values as they stand.
+// Resolves a schema for the current values of a form: which fields apply, and which body they make.
 import { clean, type Schema, type Values } from './schema';
 import { holds } from './validate';
 
-/** The names of fields and the places in lists that lead to a value. */
+/** The names of fields and the indexes of items that lead to a value. */
 export type Path = readonly (string | number)[];
 
-/** The schema as it is for a value: without references, with the branches whose conditions hold, and with lists whose
- * first items are described written as short lists. */
+/** The schema that applies to a value: references are replaced, the branches whose conditions hold are merged in, and a
+ * list with described first items becomes a short list. */
 export function resolve(schema: Schema, root: Schema, value: unknown): Schema {
   const { $ref, allOf = [], if: condition, then, else: otherwise, prefixItems, ...own } = schema;
   if (prefixItems) Object.assign(own, { items: prefixItems[0], maxItems: prefixItems.length });
@@ -25,13 +25,13 @@ function merge(one: Schema, other: Schema): Schema {
   return merged;
 }
 
-/** The schema of a list's items. Where items may be addresses or objects, the form asks for addresses. */
+/** The schema of a list's items. If items may be URLs or objects, the form offers URLs. */
 export const itemsOf = (schema: Schema, root: Schema): Schema | undefined => (schema.items ? resolve(schema.items as Schema, root, 'https://') : undefined);
 
 const isFixed = (schema: Schema | undefined) => !!schema && ('const' in schema || schema.enum?.length === 1);
 
-/** The fields that count as things stand, but those of one value only. The schemas leave the value of a field open
- * where it is ignored, and forbid it where it is not possible. */
+/** The fields that apply to the values, without fields that have only one possible value. A schema leaves an ignored
+ * field undescribed, and forbids an impossible one with "not". */
 export function openFields(schema: Schema, root: Schema, values: Values): Map<string, Schema> {
   const open = new Map<string, Schema>();
   for (const [name, property] of Object.entries(resolve(schema, root, values).properties ?? {})) {
@@ -43,15 +43,15 @@ export function openFields(schema: Schema, root: Schema, values: Values): Map<st
   return open;
 }
 
-/** The value with another one at the end of a path. */
+/** A copy of the value, with the value at a path replaced. */
 export function setAt(value: unknown, [name, ...rest]: Path, next: unknown): unknown {
   if (name === undefined) return next;
   if (typeof name === 'number') return ((value ?? []) as unknown[]).map((item, i) => (i === name ? setAt(item, rest, next) : item));
   return { ...(value as Values | undefined), [name]: setAt((value as Values | undefined)?.[name], rest, next) };
 }
 
-/** The body of a request: the fields that count, in the order of the schema, items numbered by their place. A field
- * that does not count is hidden: it keeps its value for the time when it counts again, and is not sent. */
+/** The body of the request: the fields that apply, in the order of the schema, with numbered items. A field that does
+ * not apply is hidden and not sent. It keeps its value in case it applies again. */
 export function bodyOf(schema: Schema, model: string, values: Values): Values {
   const open = openFields(schema, schema, values);
   const body: Values = {};
@@ -63,5 +63,5 @@ export function bodyOf(schema: Schema, model: string, values: Values): Values {
   }
   return body;
 }
-// Lists whose items say their own place, which nobody should have to type.
+// Lists whose items carry their own number, which the form fills in.
 const numbered = ['multi_prompt'];

@@ -91,7 +91,7 @@ function Seed(props: InputProps) {
   );
 }
 
-/** A seed that people can still read to each other. */
+/** A random seed that is short enough to read aloud. */
 export function randomSeed(schema: Schema): number {
   return Math.floor(Math.random() * Math.min(schema.maximum ?? 999_999, 999_999)) + 1;
 }
@@ -125,7 +125,7 @@ function SelectInput({ id, schema, value, required, onChange }: InputProps) {
   );
 }
 
-/** A few values side by side. What has no default and need not be there can be taken back. */
+/** A few values side by side. If the field is optional and has no default, the choice can be cleared. */
 function Segments({ id, schema, value, required, onChange, drawn = false }: InputProps & { drawn?: boolean }) {
   const chosen = value ?? schema.default;
   const options = optionsOf(schema) ?? [];

@@ -1,19 +1,17 @@
-// The attempts to deliver a task's callback, and another round of them.
+// The callback of a task: the attempts to deliver it, and a button that sends it again.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Delivery, List, Task } from '../../api/types';
 import { mayUse, queryClient, useSession } from '../../session';
-import { wasTaken } from '../../task/deliveries';
+import { callbackTone, wasTaken } from '../../task/callback';
 import { Foreign } from '../../task/Foreign';
 import { isOpen, putTask } from '../../task/useTask';
-import { Badge, Button, Problem, Right, Table, Time, capitalised, type Tone } from '../../ui';
+import { Badge, Button, Problem, Right, Table, Time, capitalised, zoneName } from '../../ui';
 import { words } from '../../words';
 import css from './tasks.module.css';
 
 const w = words.task.page;
-
-const tones: Record<NonNullable<Task['webhook']>['state'], Tone> = { pending: 'busy', delivered: 'good', dropped: 'neutral', abandoned: 'bad' };
 
 export function useDeliveries(task: Task): List<Delivery> | undefined {
   const { data } = useQuery({
@@ -41,25 +39,29 @@ export function Callback({ task }: { task: Task }) {
       <div className="row">
         <h2 id="callback">{w.callback}</h2>
         <span role="status">
-          <Badge tone={tones[webhook.state]}>{w.callbackState[webhook.state]}</Badge>
+          <Badge tone={callbackTone(task)}>{w.callbackState[webhook.state]}</Badge>
         </span>
       </div>
       {webhook.reason && <Foreign text={capitalised(webhook.reason)} />}
       {deliveries && deliveries.data.length > 0 && (
-        <Table label={w.attempts} head={[w.attempt, w.at, w.answer, <Right>{w.duration}</Right>, w.next]}>
+        <Table label={w.attempts} cards head={[w.attempt, words.ui.inZone(w.at, zoneName()), w.answer, <Right>{w.duration}</Right>, words.ui.inZone(w.next, zoneName())]}>
           {deliveries.data.toReversed().map((d) => (
             <tr key={`${d.round}.${d.attempt}`}>
-              <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
+              <th scope="row" data-label={w.attempt}>
+                {d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}
+              </th>
               <td className="nowrap">
-                <Time unix={d.at} />
+                <Time unix={d.at} seconds />
               </td>
               <td>
                 {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                 {d.error !== null && <Foreign text={d.error} limit={200} />}
               </td>
-              <td className="number">{w.milliseconds(d.duration_ms)}</td>
-              <td className="nowrap">
-                <Time unix={d.next_attempt_at} />
+              <td className="number" data-label={w.duration}>
+                {w.milliseconds(d.duration_ms)}
+              </td>
+              <td className="nowrap" data-label={words.ui.inZone(w.next, zoneName())}>
+                <Time unix={d.next_attempt_at} seconds />
               </td>
             </tr>
           ))}

@@ -1,4 +1,4 @@
-// The filters of the list, as the API has them.
+// The filters of the list of tasks.
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ApiError, wordsOf } from '../../api/client';
@@ -21,7 +21,7 @@ export function filtersOf(search: Filtered): Filtered {
 
 const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text);
 
-/** The API's query. Days are those of the person who looks; a range has both its days. */
+/** The query for the API. Days are in the browser's time zone, and a range includes its first and last day. */
 export function queryOf(search: Filtered): Filtered {
   const query = filtersOf(search);
   const midnight = (day: string, plus: number) => {
@@ -33,7 +33,7 @@ export function queryOf(search: Filtered): Filtered {
   return query;
 }
 
-/** The filter that an error is about. */
+/** The filter that an error names. */
 export function faultOf(error: unknown): Filter | undefined {
   return error instanceof ApiError ? names.find((n) => error.param === n) : undefined;
 }
@@ -48,7 +48,7 @@ export function Filters({ search, error }: { search: Filtered; error: unknown })
   const { names: keyNames, nameOf } = useKeyNames();
   const keys = [...new Map([...keyNames, ...(search.key ? [[search.key, nameOf(search.key)] as const] : [])])].map(([value, label]) => ({ value, label }));
   const any = { value: '', label: w.any };
-  // The id of a task leads to its page; any other text is a reference.
+  // A task ID opens its page. Any other text is a reference.
   const find = (text: string) => {
     const task = taskIdIn(text);
     if (task) void navigate({ to: '/tasks/$id', params: { id: task } });
@@ -74,7 +74,8 @@ export function Filters({ search, error }: { search: Filtered; error: unknown })
   );
 }
 
-// An address may also have a moment, as the API takes it. Its day is that of the person who looks.
+// The day to show in a date field. The URL may hold a moment instead, as the API takes it; its day is that of the
+// browser's time zone.
 export function dayOf(text: string | undefined): string {
   if (!text || isDay(text)) return text ?? '';
   const moment = new Date(/^\d+$/.test(text) ? Number(text) * 1000 : text);

@@ -1,4 +1,4 @@
-// One task: what was asked for and what came of it, when what happened, what it cost, and where it was told.
+// One task: its request and result, its timeline, its cost, and its callback.
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';

@@ -1,4 +1,4 @@
-// The account's tasks as a list and as a gallery. Filters and page are in the address.
+// The account's tasks as a list or a gallery. The URL holds the filters and the page.
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useRef } from 'react';
@@ -9,6 +9,7 @@ import type { Task, TaskList } from '../../api/types';
 import { useSession } from '../../session';
 import { Poster } from '../../task/Poster';
 import { Repeat } from '../../task/Repeat';
+import { operationTitle } from '../../task/request';
 import { shortDuration, StateBadge } from '../../task/State';
 import { isOpen, putTask, shortId } from '../../task/useTask';
 import { Ago, Amount, Empty, Loading, PageHead, Problem, Table, formatAmount, usePageTitle } from '../../ui';
@@ -67,7 +68,7 @@ function Views({ gallery }: { gallery: boolean }) {
   );
 }
 
-/** Says aloud that tasks have come since the page was opened. */
+/** Tells screen readers that there are new tasks since the page was opened. */
 function News({ list }: { list: TaskList }) {
   const first = useRef(list.first_id);
   const n = list.data.findIndex((task) => task.id === first.current);
@@ -84,7 +85,7 @@ function Cost({ task }: { task: Task }) {
   return <Amount value={task.cost} currency={currency} />;
 }
 
-// Why a task failed, for those that have.
+// Why the task failed, if it did.
 function Reason({ task }: { task: Task }) {
   if (!task.error) return null;
   return (
@@ -98,18 +99,16 @@ function List({ tasks }: { tasks: Task[] }) {
   const { nameOf } = useKeyNames();
   return (
     <div className={css.tasklist}>
-      <Table label={w.title} head={[w.task, w.state, w.cost, w.duration, w.created, w.key, w.reference, words.ui.actions]}>
+      <Table cards label={w.title} head={[w.task, w.state, w.cost, w.duration, w.created, w.key, w.reference, words.ui.actions]}>
         {tasks.map((task) => (
           <tr key={task.id}>
             <th scope="row">
               <Link to="/tasks/$id" params={{ id: task.id }} className="foreign" aria-label={w.open(task.model.slice(0, 80), shortId(task.id))}>
                 {task.model.slice(0, 80)}
               </Link>
-              {task.prompt && (
-                <span className={`foreign soft ${css.prompt}`} dir="auto" title={task.prompt}>
-                  {task.prompt}
-                </span>
-              )}
+              <span className={`foreign soft ${css.prompt}`} dir="auto" title={task.prompt}>
+                {task.prompt ?? operationTitle(task)}
+              </span>
             </th>
             <td>
               <span className="nowrap">
@@ -117,15 +116,21 @@ function List({ tasks }: { tasks: Task[] }) {
               </span>
               <Reason task={task} />
             </td>
-            <td className="nowrap">
+            <td className="nowrap" data-label={w.cost}>
               <Cost task={task} />
             </td>
-            <td className="nowrap">{task.actual_time === undefined ? words.ui.none : shortDuration(task.actual_time)}</td>
+            <td className="nowrap" data-label={w.duration}>
+              {task.actual_time === undefined ? words.ui.none : shortDuration(task.actual_time)}
+            </td>
             <td className="nowrap">
               <Ago unix={task.created} />
             </td>
-            <td className={`foreign ${css.keyname}`} title={task.key}>{task.key && nameOf(task.key)}</td>
-            <td className={`foreign ${css.reference}`} dir="auto" title={task.reference}>{task.reference ?? ''}</td>
+            <td className={`foreign ${css.keyname}`} title={task.key} data-label={w.key}>
+              {task.key && nameOf(task.key)}
+            </td>
+            <td className={`foreign ${css.reference}`} dir="auto" title={task.reference} data-label={w.reference}>
+              {task.reference}
+            </td>
             <td className="nowrap">
               <Repeat task={task} listed />
             </td>
@@ -154,11 +159,9 @@ function Gallery({ tasks }: { tasks: Task[] }) {
               {task.actual_time !== undefined && <span>{shortDuration(task.actual_time)}</span>}
               <Cost task={task} />
             </span>
-            {task.prompt && (
-              <span className={`foreign ${css.tileprompt}`} dir="auto">
-                {task.prompt}
-              </span>
-            )}
+            <span className={`foreign ${css.tileprompt}`} dir="auto">
+              {task.prompt ?? operationTitle(task)}
+            </span>
             {task.reference && (
               <span className={`foreign soft ${css.tileref}`} dir="auto">
                 {task.reference}

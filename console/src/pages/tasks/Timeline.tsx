@@ -1,15 +1,14 @@
-// When what happened to a task.
+// The events of a task in their order.
 import type { ReactNode } from 'react';
 import type { Task } from '../../api/types';
-import { wasTaken } from '../../task/deliveries';
+import { wasTaken } from '../../task/callback';
 import { shortDuration } from '../../task/State';
 import { filesOf, isOpen } from '../../task/useTask';
-import { formatTime, useNow, type Tone } from '../../ui';
+import { Time, useNow, zoneName, type Tone } from '../../ui';
 import { words } from '../../words';
 import { useDeliveries } from './Callback';
 import css from './tasks.module.css';
 
-const exact = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const w = words.task.page;
 
 interface Moment {
@@ -42,16 +41,16 @@ export function Timeline({ task }: { task: Task }) {
   if (file) moments.push(file.expires_at > now ? { at: file.expires_at, text: w.linksUntil, more: w.linksHint, tone: 'neutral', coming: true } : { at: file.expires_at, text: w.filesGone, tone: 'neutral' });
   return (
     <section className="card" aria-labelledby="timeline">
-      <h2 id="timeline">{w.timeline}</h2>
+      <h2 id="timeline">
+        {w.timeline} <span className="hint">{zoneName()}</span>
+      </h2>
       <ol className={css.timeline}>
         {moments
           .sort((a, b) => a.at - b.at)
           .map((m, i) => (
             <li key={i} className={`${m.tone} ${m.coming ? css.coming : ''}`}>
               <span>{m.text}</span>
-              <time dateTime={new Date(m.at * 1000).toISOString()} title={formatTime(m.at)}>
-                {exact.format(m.at * 1000)}
-              </time>
+              <Time unix={m.at} seconds />
               {m.more && <span className="hint foreign">{m.more}</span>}
             </li>
           ))}

@@ -9,7 +9,7 @@ afterAll(() => {
   process.env.TZ = zone;
 });
 
-// 2026-03-02T02:30:00Z is the evening of the day before in Los Angeles.
+// In Los Angeles, 2026-03-02T02:30:00Z is in the evening of the day before.
 test('a moment is shown as the day on which the filter would find it', () => {
   const moment = String(Date.parse('2026-03-02T02:30:00Z') / 1000);
   expect(dayOf(moment)).toBe('2026-03-01');

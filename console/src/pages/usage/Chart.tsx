@@ -1,4 +1,4 @@
-// Costs by day as bars, one upon another. The table beside it has the same figures.
+// Daily costs as stacked bars. The tables below have the same figures.
 import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -19,7 +19,7 @@ interface Props {
   series: readonly Series[];
   nameOf: (name: string) => string;
   currency: string;
-  /** Called with the day and the series of a bar that is clicked. */
+  /** Called with the day and series of a clicked bar. */
   onPick: (day: number, name: string | undefined) => void;
 }
 
@@ -62,7 +62,7 @@ export function Chart({ label, days, series, nameOf, currency, onPick }: Props) 
   );
 }
 
-/** Whether the system is dark: a canvas has to be drawn anew when that changes. */
+/** Whether the system is in dark mode. A canvas has to be drawn again when that changes. */
 function useDark(): boolean {
   const [dark, setDark] = useState(() => window.matchMedia('(prefers-color-scheme: dark)').matches);
   useEffect(() => {
@@ -74,19 +74,20 @@ function useDark(): boolean {
   return dark;
 }
 
-// Bars are drawn one over the other, each as high as it and all below it: the highest first.
+// Bars are drawn over each other, the highest first. Each is as high as its own value and those of all later series
+// together.
 function dataOf(days: readonly number[], series: readonly Series[]): uPlot.AlignedData {
   const stacked = series.map((_, i) => days.map((_, day) => series.slice(i).reduce((sum, one) => sum + (one.values[day] ?? 0), 0)));
   return [[...days], ...stacked];
 }
 
-/** The series whose part of the day's bar has the amount; undefined above the bar. */
+/** The series whose part of a day's bar contains the amount; undefined above the bar. */
 function pickedSeries(plot: uPlot, day: number, amount: number, series: readonly Series[]): Series | undefined {
-  // The first bar is the highest, and each of the others ends below the one before.
+  // The first bar is the highest, and each further one is lower.
   return series.findLast((_, i) => (plot.data[i + 1]?.[day] ?? 0) >= amount);
 }
 
-/** A colour of the stylesheet, as a canvas takes it. */
+/** A colour of the stylesheet as a value for the canvas. */
 function colourOf(parent: HTMLElement, name = ''): string {
   const probe = document.createElement('span');
   probe.className = name;

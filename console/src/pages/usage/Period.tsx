@@ -1,4 +1,4 @@
-// The choice of a time: the last days, or two dates.
+// Chooses the period: the last days, or two dates.
 import { Field, Select } from '../../ui';
 import { words } from '../../words';
 import { dateOrNone, type Chosen, type Range } from './range';

@@ -17,15 +17,16 @@ type Page = components['schemas']['TaskStatement'];
 type Line = components['schemas']['TaskStatementLine'];
 
 interface Props {
-  /** The path of the API that has it. */
+  /** The path of the API that returns the statement. */
   path: string;
   range: Range;
   currency: string;
-  /** The page of a task. */
+  /** The route of the page of a task. */
   taskPage: '/tasks/$id' | '/operator/tasks/$id';
 }
 
-/** The statement, shown on demand and as a file whose name begins with the given one. What the page chooses stands beside its buttons. */
+/** The statement, shown on demand, or downloaded as a file whose name starts with the given one. The children stand
+ * beside its buttons. */
 export function Statement({ name, note, children, ...rest }: Props & { name: string; note?: string; children?: ReactNode }) {
   const { path, range } = rest;
   const [open, setOpen] = useState(false);
@@ -73,7 +74,7 @@ function Lines({ path, range, currency, taskPage }: Props) {
   return (
     <>
       <Problem error={pages.error} />
-      <Table cards label={w.statement} head={[w.time, w.what, <Right>{w.amount}</Right>, <Right>{w.balance}</Right>, w.about, w.model]}>
+      <Table cards label={w.statement} head={[words.ui.inZone(w.time, 'UTC'), w.what, <Right>{w.amount}</Right>, <Right>{w.balance}</Right>, w.about, w.model]}>
         <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
           <LineRow key={line.id} line={line} currency={currency} taskPage={taskPage} />

@@ -1,5 +1,6 @@
 // The figures of the chart as tables.
 import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { Amount, Right, Table } from '../../ui';
 import { words } from '../../words';
 import { mostSeries, type By, type Series, type Sum } from './sums';
@@ -16,7 +17,7 @@ interface Common {
   tasks: (name: string) => ReturnType<typeof tasksOf>;
 }
 
-/** Cost and tasks of each day, model or key, with the colours of the chart. */
+/** Cost and numbers of tasks by day, model or key, with the colours of the chart. */
 export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: Common & { by: By; sums: readonly Sum[]; total: Sum }) {
   const colour = (name: string) => {
     const i = series.findIndex((one) => one.name === name);
@@ -24,18 +25,18 @@ export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: 
   };
   const row = (sum: Sum) => (
     <>
-      <td className="number">
+      <Value label={w.cost}>
         <Amount value={sum.cost} currency={currency} />
-      </td>
-      <td className="number">{total.cost > 0 ? w.percent(Math.round((100 * sum.cost) / total.cost)) : ''}</td>
-      <td className="number">{sum.tasks.completed}</td>
-      <td className="number">{sum.tasks.failed}</td>
-      <td className="number">{sum.tasks.cancelled}</td>
-      <td className="number">{sum.tasks.pending + sum.tasks.processing}</td>
+      </Value>
+      <Value label={w.share}>{total.cost > 0 ? w.percent(Math.round((100 * sum.cost) / total.cost)) : ''}</Value>
+      <Value label={w.completed}>{sum.tasks.completed}</Value>
+      <Value label={w.failed}>{sum.tasks.failed}</Value>
+      <Value label={w.cancelled}>{sum.tasks.cancelled}</Value>
+      <Value label={w.open}>{sum.tasks.pending + sum.tasks.processing}</Value>
     </>
   );
   return (
-    <Table label={w.table(w.names[by])} head={[w.column[by], <Right>{w.cost}</Right>, <Right>{w.share}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
+    <Table cards label={w.table(w.names[by])} head={[w.column[by], <Right>{w.cost}</Right>, <Right>{w.share}</Right>, <Right>{w.completed}</Right>, <Right>{w.failed}</Right>, <Right>{w.cancelled}</Right>, <Right>{w.open}</Right>]}>
       {sums.map((sum) => (
         <tr key={sum.name}>
           <th scope="row" className="foreign">
@@ -55,13 +56,22 @@ export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: 
   );
 }
 
-/** The cost of each day, told apart as in the chart. Days without any are left out. */
+/** A figure of a row. On a phone its heading stands beside it. */
+function Value({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <td className="number" data-label={label}>
+      {children}
+    </td>
+  );
+}
+
+/** The cost of each day, by the series of the chart. Days without cost are left out. */
 export function DaysTable({ days, series, nameOf, currency, tasks }: Common & { days: readonly string[] }) {
   const some = days.map((day, i) => ({ day, i })).filter(({ i }) => series.some((one) => one.values[i]));
   return (
     <details>
       <summary>{w.dayByDay}</summary>
-      <Table label={w.dayByDay} head={[w.column.day, ...series.map((one) => <Right className="foreign">{nameOf(one.name)}</Right>)]}>
+      <Table cards label={w.dayByDay} head={[w.column.day, ...series.map((one) => <Right className="foreign">{nameOf(one.name)}</Right>)]}>
         {some.reverse().map(({ day, i }) => (
           <tr key={day}>
             <th scope="row">
@@ -70,7 +80,7 @@ export function DaysTable({ days, series, nameOf, currency, tasks }: Common & { 
               </Link>
             </th>
             {series.map((one) => (
-              <td key={one.name} className="number">
+              <td key={one.name} className="number" data-label={nameOf(one.name) || w.cost}>
                 {one.values[i] ? <Amount value={one.values[i]} currency={currency} /> : words.ui.none}
               </td>
             ))}

@@ -116,7 +116,7 @@ export function Usage() {
   );
 }
 
-/** The models and keys with which anything was used in the time, keys with their names. */
+/** The models and keys that were used in the period, keys with their names. */
 function useUsed(range: Query) {
   const query = { ...range, group_by: 'model,key' };
   const { data } = useQuery({
@@ -133,7 +133,7 @@ function useUsed(range: Query) {
   }, [data]);
 }
 
-/** Chooses one of what was used, or what the address names, or all. */
+/** Chooses one of the used models or keys, or all. A choice in the URL is offered even if it was not used. */
 function Choice({ label, error, value = '', of, onChange }: { label: string; error: string | null; value: string | undefined; of: ReadonlyMap<string, string>; onChange: (value: string | undefined) => void }) {
   const known = [...of].map(([id, name]) => ({ value: id, label: name.slice(0, 80) })).sort((a, b) => a.label.localeCompare(b.label));
   const options = [{ value: '', label: w.all }, ...(value && !of.has(value) ? [value] : []), ...known];

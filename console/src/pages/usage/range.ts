@@ -1,4 +1,4 @@
-// The time of which usage is shown: whole days in UTC, by the address.
+// The period for which usage is shown: whole days in UTC, chosen in the URL.
 
 const day = 86_400;
 const presets = ['7d', '30d', '90d'] as const;
@@ -6,16 +6,16 @@ const mostDays = 366;
 
 export interface Range {
   preset: (typeof presets)[number] | 'own';
-  /** First and last day, as they are shown. */
+  /** The first and last day, as shown. */
   first: string;
   last: string;
-  /** The same for the API, whose end is the day after the last one. */
+  /** The same for the API, which takes the day after the last one as the end. */
   query: { from: string; to?: string };
-  /** Unix seconds of each day's beginning. */
+  /** The start of each day in Unix seconds. */
   days: number[];
 }
 
-/** The chosen range: the name of a preset, or two dates. */
+/** The chosen period: the name of a preset, or two dates. */
 export interface Chosen {
   from?: string | undefined;
   to?: string | undefined;
@@ -23,12 +23,12 @@ export interface Chosen {
 
 export const dateOf = (unix: number) => new Date(unix * 1000).toISOString().slice(0, 10);
 
-/** Unix seconds of a date's beginning in UTC, or NaN. */
+/** The start of a date in UTC, in Unix seconds; NaN if the text is no date. */
 export function startOf(date: string): number {
   return /^\d{4}-\d{2}-\d{2}$/.test(date) ? Date.parse(`${date}T00:00:00Z`) / 1000 : NaN;
 }
 
-/** What an input of a date takes. */
+/** The value for a date field: empty if the text is no date. */
 export const dateOrNone = (date: string) => (Number.isNaN(startOf(date)) ? '' : date);
 
 export function rangeOf(search: Chosen, now: number): Range {
@@ -41,7 +41,7 @@ export function rangeOf(search: Chosen, now: number): Range {
   }
   const to = search.to ?? dateOf(today);
   const end = startOf(to);
-  // What is no date goes to the API, which says what is wrong with it.
+  // A text that is no date goes to the API as it is, and the API's error says what is wrong with it.
   return { preset: 'own', first: from, last: to, query: { from, to: Number.isNaN(end) ? to : dateOf(end + day) }, days: daysBetween(startOf(from), end) };
 }
 

@@ -1,11 +1,11 @@
-// Sums of the rows of usage.
+// Sums over the rows of usage.
 import type { UsageItem } from '../../api/types';
 
 export type By = 'day' | 'model' | 'key';
 export type Counts = UsageItem['tasks'];
 
 export interface Sum {
-  /** The day, the model's id or the key's. */
+  /** The day, or the ID of the model or key. */
   name: string;
   cost: number;
   tasks: Counts;
@@ -14,10 +14,10 @@ export interface Sum {
 const none: Counts = { pending: 0, processing: 0, completed: 0, failed: 0, cancelled: 0 };
 const states = Object.keys(none) as (keyof Counts)[];
 
-// Amounts have six decimals at most: sums of binary fractions are cut there.
+// Amounts have at most six decimals. Rounding there removes the errors of binary fractions.
 const exact = (amount: number) => Math.round(amount * 1e6) / 1e6;
 
-/** One sum a name, the dearest first; days in their order, the newest first. */
+/** One sum for each name. Models and keys with the highest cost come first, days with the newest first. */
 export function sumsBy(rows: readonly UsageItem[], by: By): Sum[] {
   const sums = new Map<string, Sum>();
   for (const row of rows) {
@@ -39,14 +39,15 @@ function add(sum: Sum, row: UsageItem): Sum {
 
 export interface Series {
   name: string;
-  /** A cost a day. */
+  /** The cost of each day. */
   values: number[];
 }
 
-/** How many colours there are; what is beyond them is one series. */
+/** The number of colours. All further names share the last series. */
 export const mostSeries = 6;
 
-/** The costs day by day, of the dearest names. The last series is that of all others, if there are any. */
+/** The daily costs of the names with the highest cost. If there are more names than colours, the last series is the sum
+ * of all others. */
 export function seriesOf(rows: readonly UsageItem[], by: By, days: readonly string[], others: string): Series[] {
   const names = by === 'day' ? [''] : sumsBy(rows, by).map((sum) => sum.name);
   const shown = names.length > mostSeries ? names.slice(0, mostSeries - 1) : names;

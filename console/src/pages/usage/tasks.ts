@@ -1,23 +1,23 @@
-// The tasks behind a part of the usage, as the list of tasks is asked for them.
+// The list of the tasks that make up a part of the usage.
 
 interface Search {
   model?: string;
   key?: string;
 }
 
-/** The list of the tasks that were created from the first day until the last one, days of UTC. */
+/** The search parameters for the tasks created from the first day to the last, which are days in UTC. */
 export function tasksOf({ model, key }: Search, first: string, last: string, also: Search = {}) {
   return {
     ...(model && { model }),
     ...(key && { key }),
     ...also,
-    // After the last moment before the day: the list leaves out what was created at the moment that is named.
+    // The list excludes tasks created at the given moment itself, so the range starts just before the first day.
     created_after: `${shifted(first, -1)}T23:59:59.999999Z`,
     created_before: `${shifted(last, 1)}T00:00:00Z`,
   };
 }
 
-/** The date so many days later. */
+/** The date a number of days later. */
 export function shifted(date: string, days: number): string {
   return new Date(Date.parse(`${date}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
 }

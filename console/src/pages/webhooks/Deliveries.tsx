@@ -1,4 +1,4 @@
-// What an endpoint was told: each event with its last attempt, and the buttons that send events again.
+// The deliveries to an endpoint: each event with its last attempt, and buttons that send events again.
 import { keepPreviousData, useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
@@ -27,12 +27,12 @@ export function Deliveries({ endpoint }: { endpoint: Endpoint }) {
     placeholderData: keepPreviousData,
     refetchInterval: (q) => nextLook(q.state.data?.pages.flatMap((page) => page.data) ?? [], Date.now() / 1000),
   });
-  // What became of an attempt says how the endpoint does.
+  // New deliveries may have changed the health of the endpoint.
   useEffect(() => {
     if (list.dataUpdatedAt) void client.invalidateQueries({ queryKey: queryKeys.endpoint(endpoint.id), exact: true });
   }, [client, endpoint.id, list.dataUpdatedAt]);
   const again = useMutation({
-    // One after the other: whoever sends many at once is told to wait.
+    // One after the other: the API limits how many may be sent at once.
     mutationFn: async (ids: readonly string[]) => {
       for (const id of ids) {
         await call<Delivery>('POST', `${at}/${id}/redeliver`);
@@ -99,7 +99,7 @@ export function Deliveries({ endpoint }: { endpoint: Endpoint }) {
   );
 }
 
-/** All that is known of a delivery. */
+/** The details of a delivery. */
 function Attempt({ of, url }: { of: Delivery; url: string }) {
   const last = of.last_attempt;
   return (

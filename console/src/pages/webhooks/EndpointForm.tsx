@@ -1,4 +1,4 @@
-// The form of an endpoint's settings, for a new one and for one that is changed.
+// The form for a new endpoint, and for changes to one.
 import { useEffect, useRef, useState, type FormEvent } from 'react';
 import { ApiError } from '../../api/client';
 import { Button, Check, Field, Problem } from '../../ui';
@@ -8,7 +8,7 @@ import { bodyOf, eventTypes, settingsOf, type Endpoint, type Settings } from './
 const w = words.webhooks;
 
 interface Props {
-  /** The endpoint to change; none for a new one. */
+  /** The endpoint to change; undefined for a new one. */
   change?: Endpoint;
   currency: string;
   busy: boolean;

@@ -1,4 +1,4 @@
-// One endpoint: its settings with all that can be done to it, and what it was told.
+// One endpoint: its settings, its actions and its deliveries.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';

@@ -1,4 +1,4 @@
-// How an endpoint does: since when it fails, or since when and why it is disabled.
+// The health of an endpoint: since when it has failed, or since when and why it is disabled.
 import { Badge, Time } from '../../ui';
 import { words } from '../../words';
 import { healthOf, tones, type Endpoint } from './endpoints';

@@ -1,4 +1,4 @@
-// A secret of an endpoint, which is shown once.
+// The secret of an endpoint, shown once.
 import { Button, Code } from '../../ui';
 import { words } from '../../words';
 import keysCSS from '../keys/keys.module.css';

@@ -1,4 +1,4 @@
-// The endpoints of the account: addresses that are told of what happens in it.
+// The endpoints of the account: URLs that receive its events.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -23,7 +23,7 @@ export function Webhooks() {
   const session = useSession();
   const client = useQueryClient();
   const list = useQuery(endpointsQuery);
-  const [open, setOpen] = useState<'form' | Endpoint | null>(null); // the endpoint that was made, with its secret
+  const [open, setOpen] = useState<'form' | Endpoint | null>(null); // an endpoint: the new one, whose secret is shown
   const create = useMutation({
     mutationFn: (body: ReturnType<typeof bodyOf>) => call<Endpoint>('POST', path, { body }),
     onSuccess: (made) => {

@@ -1,4 +1,4 @@
-// Endpoints of the account, as the API has them and as the form does.
+// Endpoints of the account: their types, their form, and their health.
 import type { components } from '../../api/openapi';
 import type { Tone } from '../../ui';
 
@@ -10,7 +10,7 @@ export const path = '/v1/webhooks/endpoints';
 
 export const eventTypes: readonly EventType[] = ['task.completed', 'task.failed', 'task.cancelled', 'balance.low', 'key.quota_low'];
 
-/** What the form holds. */
+/** The values of the form. */
 export interface Settings {
   url: string;
   events: readonly EventType[];
@@ -27,7 +27,7 @@ export function settingsOf(endpoint: Endpoint | undefined): Settings {
   };
 }
 
-/** The body that makes an endpoint of these settings, or changes it to them. */
+/** The body that creates an endpoint with these settings, or changes one to them. */
 export function bodyOf(settings: Settings) {
   return {
     url: settings.url.trim(),
@@ -49,14 +49,14 @@ export const tones: Record<Health, Tone> = { enabled: 'good', failing: 'bad', sw
 
 export const deliveryTones: Record<Delivery['state'], Tone> = { pending: 'busy', delivered: 'good', failed: 'bad' };
 
-/** In how many milliseconds to look at deliveries again: soon while an attempt is under way or due soon, else not by itself.
- * An attempt under way has its next one due in a minute. */
+/** The delay before deliveries are read again, in milliseconds: a few seconds while an attempt is running or due soon.
+ * During an attempt, the next one is due in a minute. */
 export function nextLook(deliveries: readonly Delivery[], now: number): number | false {
   const due = deliveries.some((d) => d.next_attempt_at !== null && d.next_attempt_at < now + 90);
   return due ? 3_000 : false;
 }
 
-/** JSON as people read it; other texts as they are. */
+/** Indents JSON. Other texts stay as they are. */
 export function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

@@ -145,10 +145,39 @@ export class Visitor {
 				await this.abide(`${name}, ${theme}, ${width} pixels wide`)
 				const wide = await this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
 				must(wide <= 0, `${name}, ${width} pixels wide: the page is ${wide} pixels wider than its window`)
-				if (this.pictures) {
-					await mkdir(this.pictures, {recursive: true})
-					await this.page.screenshot({path: path.join(this.pictures, `${name}-${theme}-${width}.png`), fullPage: width === 390})
-				}
+				if (this.pictures) await this.picture(`${name}-${theme}-${width}`, width)
+			}
+		}
+		await this.page.setViewport({width: 1440, height: 900})
+		await this.page.emulateMediaFeatures([])
+	}
+
+	/** picture takes a screenshot, on a phone of the whole page. The window first becomes as high as the page: Chromium leaves out
+	 * canvases and images that it has not painted yet when it captures what is outside of the window. */
+	async picture(name, width) {
+		const height = await this.page.evaluate(() => Math.max(innerHeight, document.documentElement.scrollHeight))
+		if (width === 390) await this.page.setViewport({width, height})
+		await this.page.evaluate(async () => {
+			await Promise.all([...document.images].map(i => i.decode().catch(() => {})))
+			await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))
+		})
+		await mkdir(this.pictures, {recursive: true})
+		await this.page.screenshot({path: path.join(this.pictures, `${name}.png`), fullPage: width === 390})
+	}
+
+	/** drawn checks on a phone, light and dark, that a canvas has something in it, after the window and the theme have changed. */
+	async drawn(selector) {
+		for (const theme of ['light', 'dark']) {
+			await this.page.emulateMediaFeatures([{name: 'prefers-color-scheme', value: theme}])
+			for (const width of [1440, 390]) {
+				await this.page.setViewport({width, height: 844})
+				await this.holds(selector => {
+					const canvas = document.querySelector(selector)
+					const {width, height} = canvas
+					const pen = Object.assign(document.createElement('canvas'), {width, height}).getContext('2d')
+					pen.drawImage(canvas, 0, 0)
+					return canvas.clientWidth > 0 && pen.getImageData(0, 0, width, height).data.some(value => value > 0)
+				}, selector)
 			}
 		}
 		await this.page.setViewport({width: 1440, height: 900})

@@ -24,11 +24,21 @@ export default async ({come, key}) => {
 	const mask = await v.page.waitForSelector('canvas[role=application]')
 	await mask.focus()
 	for (const stroke of ['Space', 'ArrowRight', 'Space', 'ArrowDown', 'Space']) await v.page.keyboard.press(stroke)
+	await v.drawn('canvas[role=application]')
+	await v.holds(() => document.querySelector('.task-easel img').naturalWidth > 0)
+	await v.inspect('painted-mask')
 	await v.fill('textbox', 'Prompt', 'a red roof [[sandbox: duration=1s]]')
 	await v.press('button', 'Continue the task')
 	await v.sees('Completed')
 	const shown = await v.page.waitForSelector('.task-media img, .task-artgrid img')
 	await v.holds(i => i.complete && i.naturalWidth > 0, shown)
 	must(!(await v.page.evaluate(() => document.body.innerText)).includes('Waiting for you'), 'the task still waits')
+
+	// Tasks without a prompt are named by what they do.
+	await v.go('/tasks?type=art')
+	await v.holds(() => [...document.querySelectorAll('.tasks-prompt')].some(e => e.innerText === 'Upscale'))
+	await v.go('/tasks?type=art&view=gallery')
+	await v.holds(() => [...document.querySelectorAll('.tasks-tileprompt')].some(e => e.innerText === 'Upscale'))
+	await v.inspect('tasks-without-prompts')
 	await v.leave()
 }

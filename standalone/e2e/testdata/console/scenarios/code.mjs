@@ -1,5 +1,5 @@
-// The request as code: each program that the page shows makes the task, waits, and saves the
-// file. What is refused is shown. The prompt has what shells and languages may trip over.
+// The request as code: each program that the page shows makes the task, waits, and saves the file, the one of the first
+// steps too. What is refused is shown. The prompt has what shells and languages may trip over.
 import {ask, must} from '../browser.mjs'
 
 const hard = `it's a "red" boat, $HOME and \`ls\` and \\ too [[sandbox: duration=1s]]`
@@ -8,6 +8,12 @@ export default async ({come, base, key}) => {
 	const v = await come()
 	await v.signIn(key)
 	const newest = async () => (await (await fetch(`${base}/v1/tasks?limit=1&prompt=true`, {headers: {Authorization: `Bearer ${key}`}})).json()).data[0]
+
+	const firstCall = await (await v.page.waitForSelector('.playground-firststeps pre code')).evaluate(e => e.textContent)
+	const made = await ask('run', {language: 'curl', code: firstCall, file: 'result.png'})
+	must(made.code === 0 && made.bytes > 100, `the first call: ${JSON.stringify(made)}`)
+	const refused = await ask('run', {language: 'curl', code: firstCall, file: 'result.png', key: 'mgk_wrong'})
+	must(refused.code !== 0 && refused.bytes === 0 && /401/.test(refused.output), `the first call, refused: ${JSON.stringify(refused)}`)
 
 	// programs reads the code of each language.
 	const programs = async () => {

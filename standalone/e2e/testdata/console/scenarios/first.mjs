@@ -16,6 +16,10 @@ export default async ({come, base, key, other}) => {
 		must(new URL(await link.evaluate(a => a.href)).pathname === path, `${name} leads elsewhere`)
 		must((await fetch(base + path)).ok, `${path} is not there`)
 	}
+	// A card shows the lowest price of all operations: an upscale, and a voice.
+	for (const [model, price] of [['art', 'from $0.01 each'], ['music-a', 'from $0.02 each'], ['music-b', '$0.10 per song']]) {
+		await v.holds((model, price) => document.querySelector(`a[href$="model=${model}"] .playground-cardprice`)?.innerText === price, model, price)
+	}
 	await v.inspect('first-steps')
 	await v.click('a[href*="model=alpha-v3"]')
 	const about = await v.at('link', 'About this model')

@@ -20,6 +20,14 @@ export default async ({come, base, key}) => {
 	await v.press('button', 'Show statement')
 	await v.sees('Closing balance')
 	await v.inspect('statement')
+	await v.drawn('.usage-plot canvas')
+
+	// On a phone no table scrolls sideways.
+	await v.page.setViewport({width: 390, height: 844})
+	await v.page.evaluate(() => { for (const d of document.querySelectorAll('.usage-usagepage details')) d.open = true })
+	const wide = await v.page.evaluate(() => [...document.querySelectorAll('.usage-usagepage .scroll')].filter(t => t.scrollWidth > t.clientWidth).map(t => t.getAttribute('aria-label')))
+	must(wide.length === 0, `${wide} scroll sideways`)
+	await v.page.setViewport({width: 1440, height: 900})
 
 	// A bar leads to its day's tasks of that model. The chart is drawn again after the window has changed.
 	await v.holds(() => document.querySelector('.usage-plot .uplot').clientWidth === document.querySelector('.usage-plot').clientWidth)

@@ -41,6 +41,15 @@ export default async ({come, base, key}) => {
 	await v.sees('No callbacks')
 	await v.seesNot(task)
 
+	// A callback whose address may not be called is a warning, in the list and at its task.
+	const dropped = (await (await submit(key, {model: 'theta-image-turbo', prompt: 'a wall', webhook: 'http://10.0.0.1/hooks'})).json()).data[0].task_id
+	const isWarning = id => [...document.querySelectorAll(id ? 'li.account-callback' : '#callback + span')].some(e => e.innerText.includes(id) && e.querySelector('.badge.warn')?.innerText === 'Not sent')
+	await v.go('/account')
+	await v.holds(isWarning, dropped)
+	await v.go(`/tasks/${dropped}`)
+	await v.holds(isWarning, '')
+	await v.go('/account')
+
 	await v.fill('textbox', 'URL', '')
 	await v.press('button', 'Save')
 	await v.holds(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
