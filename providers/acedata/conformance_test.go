@@ -56,12 +56,6 @@ func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 		"forbidden for a balance": row(mediagate.KindFunds, refusal(403, "forbidden", "insufficient balance")),
 		"too_many_requests":       retried(mediagate.KindThrottled, refusal(429, "too_many_requests", "slow down")),
 		"busy":                    retried(mediagate.KindThrottled, refusal(429, "busy", "throttled from upstream")),
-		"Retry-After": {
-			Reply: providertest.Reply{
-				Status: 429, Body: refusal(429, "too_many_requests", "slow down").Body, Header: map[string]string{"Retry-After": "7"},
-			},
-			Kind: mediagate.KindThrottled, RetryAfter: 7 * time.Second,
-		},
 	}
 	maps.Copy(all, rows)
 	return all

@@ -2,7 +2,6 @@ package all_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,23 +118,6 @@ func TestAdaptersConform(t *testing.T) {
 			if !strings.Contains(tests.String(), call) {
 				t.Errorf("%s: no test calls %s…)", name, call)
 			}
-		}
-	}
-}
-
-// TestImports checks that adapters import only packages of providers and the root package, and no
-// framework.
-func TestImports(t *testing.T) {
-	t.Parallel()
-	const module = "github.com/mediagate/mediagate"
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path := range strings.FieldsSeq(string(out)) {
-		own := path == module || path == module+"/providers" || strings.HasPrefix(path, module+"/providers/")
-		if strings.HasPrefix(path, module) && !own || strings.Contains(path, "echo") || strings.HasPrefix(path, "go.temporal.io") {
-			t.Errorf("providers must not import %s", path)
 		}
 	}
 }

@@ -50,10 +50,6 @@ func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 		"402":    row(mediagate.KindFunds, plain(402, `{"detail":"pay"}`)),
 		"locked": row(mediagate.KindCredentials, plain(403, `{"detail":"User is locked. Reason: Admin lock."}`)),
 		"429":    {Reply: refusal(429, "concurrent_requests_limit", "slow down"), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
-		"Retry-After": {
-			Reply: providertest.Reply{Status: 429, Body: `{"detail":"slow down"}`, Header: map[string]string{"Retry-After": "7"}},
-			Kind:  mediagate.KindThrottled, RetryAfter: 7 * time.Second,
-		},
 	}
 	maps.Copy(all, rows)
 	return all

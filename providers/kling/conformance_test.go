@@ -58,14 +58,6 @@ func errorRows(rows map[string]providertest.Row) map[string]providertest.Row {
 			Reply: refusal(429, `"1101"`, "Account in arrears"), Kind: mediagate.KindFunds,
 		},
 		"refused with HTTP 200": {Reply: refusal(200, "1101", "Account in arrears"), Kind: mediagate.KindFunds},
-		"1302 and Retry-After": {
-			Reply: providertest.Reply{Status: 429, Body: `{"code":1302}`, Header: map[string]string{"Retry-After": "7"}},
-			Kind:  mediagate.KindThrottled, RetryAfter: 7 * time.Second,
-		},
-		"1302 and an absurd Retry-After": {
-			Reply: providertest.Reply{Status: 429, Body: `{"code":1302}`, Header: map[string]string{"Retry-After": "999999999"}},
-			Kind:  mediagate.KindThrottled, RetryAfter: 5 * time.Minute,
-		},
 	}
 	maps.Copy(all, rows)
 	return all

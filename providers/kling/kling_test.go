@@ -15,80 +15,88 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// TestFindAsksEachEndpoint checks that, if the endpoint is unknown after a crash, Find asks all
-// endpoints of the operation. The job is absent only if all of them say so.
+// TestFindAsksEachEndpoint checks a lookup after a crash, or after an answer was lost just before
+// the channel changed its generation (D4). If the endpoint is unknown, Find asks all endpoints of
+// the operation. A channel with an API key also asks the other generation. The job is absent only
+// if all of them say so.
 func TestFindAsksEachEndpoint(t *testing.T) {
 	t.Parallel()
-	missing := refusal(400, "1201", "Task not found")
-	running := task(jobID, externalID, `,"task_status":"processing"`)
+	const (
+		text, image = "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID
+		omni, newer = "/v1/videos/omni-video/" + externalID, "/tasks?external_task_ids=" + externalID
+	)
+	const notFound, transient = mediagate.KindNotFound, mediagate.KindTransient
+	type (
+		replies []providertest.Reply
+		paths   []string
+	)
+	absent, running := refusal(400, "1201", "Task not found"), task(jobID, externalID, `,"task_status":"processing"`)
+	none, one := newerList(), newerList(newerJob(jobID, externalID, `,"status":"processing"`))
+	away := providertest.Reply{Status: 503}
+	of := func(operation, state string) mediagate.JobRef {
+		return mediagate.JobRef{ExternalID: externalID, Operation: operation, State: state}
+	}
 	for name, tc := range map[string]struct {
-		ref      mediagate.JobRef
-		replies  []providertest.Reply
-		kind     mediagate.Kind // 0 if found
-		endpoint string
-		asked    []string
+		suite   providertest.Suite
+		ref     mediagate.JobRef
+		answers replies
+		kind    mediagate.Kind // of the error; 0: the job is found
+		state   string
+		asked   paths
 	}{
 		"at the first": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{running},
-			0, "text2video",
-			[]string{"text2video"},
+			suite(), of("video", ""), replies{running}, 0, "text2video", paths{text},
 		},
 		"at the second": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{missing, running},
-			0, "image2video",
-			[]string{"text2video", "image2video"},
+			suite(), of("video", ""), replies{absent, running}, 0, "image2video", paths{text, image},
 		},
 		"nowhere": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{missing, missing},
-			mediagate.KindNotFound, "",
-			[]string{"text2video", "image2video"},
+			suite(), of("video", ""), replies{absent, absent}, notFound, "", paths{text, image},
 		},
 		"one does not answer": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{missing, {Status: 503}},
-			mediagate.KindTransient, "",
-			[]string{"text2video", "image2video"},
+			suite(), of("video", ""), replies{absent, away}, transient, "", paths{text, image},
 		},
 		"the first does not answer": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "video"},
-			[]providertest.Reply{{Status: 503}, running},
-			mediagate.KindTransient, "",
-			[]string{"text2video"},
+			suite(), of("video", ""), replies{away, running}, transient, "", paths{text},
 		},
 		"endpoint known": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "video", State: "image2video"},
-			[]providertest.Reply{missing},
-			mediagate.KindNotFound, "",
-			[]string{"image2video"},
+			suite(), of("video", "image2video"), replies{absent}, notFound, "", paths{image},
 		},
-		"omni": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "omni"},
-			[]providertest.Reply{running},
-			0, "omni-video",
-			[]string{"omni-video"},
+		"omni":              {suite(), of("omni", ""), replies{running}, 0, "omni-video", paths{omni}},
+		"unknown operation": {suite(), of("somersault", ""), nil, transient, "", nil},
+		"no id":             {suite(), mediagate.JobRef{Operation: "video"}, nil, notFound, "", nil},
+		"sent before v2": {
+			newerSuite(), of("video", "tasks watermark"), replies{none, absent, running},
+			0, "image2video watermark", paths{newer, text, image},
 		},
-		"unknown operation": {
-			mediagate.JobRef{ExternalID: externalID, Operation: "somersault"}, nil, mediagate.KindTransient, "", nil,
+		"of neither, asked by v2": {
+			newerSuite(), of("video", "tasks"), replies{none, absent, absent}, notFound, "", paths{newer, text, image},
 		},
-		"no id": {mediagate.JobRef{Operation: "video"}, nil, mediagate.KindNotFound, "", nil},
+		"the older one does not answer": {
+			newerSuite(), of("video", "tasks"), replies{none, away}, transient, "", paths{newer, text},
+		},
+		"sent as v2": {
+			keyed(), of("video", "text2video watermark"), replies{absent, one}, 0, "tasks watermark", paths{text, newer},
+		},
+		"of neither, asked by legacy": {
+			keyed(), of("video", "text2video"), replies{absent, none}, notFound, "", paths{text, newer},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vendor := providertest.NewVendor(t, tc.replies...)
-			p := suite().Open(t, vendor.URL, providers.Options{})
-			report, err := p.(providers.Finder).Find(t.Context(), tc.ref)
+			vendor := providertest.NewVendor(t, tc.answers...)
+			report, err := tc.suite.Open(t, vendor.URL, providers.Options{}).(providers.Finder).Find(t.Context(), tc.ref)
 			switch {
-			case tc.kind != 0 && mediagate.KindOf(err) != tc.kind, tc.kind == 0 && err != nil:
-				t.Errorf("Find: %v, want kind %v", err, tc.kind)
-			case err == nil && (report.Ref.State != tc.endpoint || report.Ref.JobID != jobID):
-				t.Errorf("found %+v", report.Ref)
+			case tc.kind != 0:
+				if !mediagate.Is(err, tc.kind) {
+					t.Errorf("Find: %v, want kind %v", err, tc.kind)
+				}
+			case err != nil || report.Ref.State != tc.state || report.Ref.JobID != jobID:
+				t.Errorf("Find: %+v, %v", report.Ref, err)
 			}
-			var asked []string
+			var asked paths
 			for _, r := range vendor.Requests() {
-				asked = append(asked, strings.TrimSuffix(strings.TrimPrefix(r.Path, "/v1/videos/"), "/"+externalID))
+				asked = append(asked, r.Path)
 			}
 			if d := cmp.Diff(tc.asked, asked); d != "" {
 				t.Errorf("asked (-want +got):\n%s", d)

@@ -61,7 +61,7 @@ func newerSuite() providertest.Suite {
 			rows[code] = row
 		}
 	}
-	// A lookup also asks the older generation; see TestFindAsksBothGenerations.
+	// A lookup also asks the older generation; see TestFindAsksEachEndpoint.
 	for _, name := range []string{"1201 task not found", "1203"} {
 		delete(s.PollRows, name)
 	}
@@ -109,87 +109,6 @@ func TestNewerConformance(t *testing.T) {
 func TestNewerGolden(t *testing.T) {
 	t.Parallel()
 	newerSuite().Golden(t, "testdata/v2/*.txtar", *update)
-}
-
-// TestFindAsksBothGenerations checks a lookup after an answer was lost just before the channel
-// changed its generation. The job is absent only if both generations say so (D4).
-func TestFindAsksBothGenerations(t *testing.T) {
-	t.Parallel()
-	absent := refusal(400, "1201", "Task not found")
-	const asked = "/tasks?external_task_ids=" + externalID
-	for name, tc := range map[string]struct {
-		suite   providertest.Suite
-		ref     mediagate.JobRef // without our id and the operation
-		answers []providertest.Reply
-		kind    mediagate.Kind // of the error; 0 if the job is found
-		state   string
-		paths   []string
-	}{
-		"sent before v2": {
-			newerSuite(),
-			mediagate.JobRef{State: "tasks watermark"},
-			[]providertest.Reply{newerList(), absent, task(jobID, externalID, `,"task_status":"processing"`)},
-			0, "image2video watermark",
-			[]string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
-		},
-		"of neither, asked by v2": {
-			newerSuite(),
-			mediagate.JobRef{State: "tasks"},
-			[]providertest.Reply{newerList(), absent, absent},
-			mediagate.KindNotFound, "",
-			[]string{asked, "/v1/videos/text2video/" + externalID, "/v1/videos/image2video/" + externalID},
-		},
-		"the older one does not answer": {
-			newerSuite(),
-			mediagate.JobRef{State: "tasks"},
-			[]providertest.Reply{newerList(), refusal(500, "5000", "Internal error")},
-			mediagate.KindTransient, "",
-			[]string{asked, "/v1/videos/text2video/" + externalID},
-		},
-		"sent as v2": {
-			keyed(),
-			mediagate.JobRef{State: "text2video watermark"},
-			[]providertest.Reply{absent, newerList(newerJob(jobID, externalID, `,"status":"processing"`))},
-			0, "tasks watermark",
-			[]string{"/v1/videos/text2video/" + externalID, asked},
-		},
-		"of neither, asked by legacy": {
-			keyed(),
-			mediagate.JobRef{State: "text2video"},
-			[]providertest.Reply{absent, newerList()},
-			mediagate.KindNotFound, "",
-			[]string{"/v1/videos/text2video/" + externalID, asked},
-		},
-		"a key pair opens one only": {
-			suite(),
-			mediagate.JobRef{State: "text2video"},
-			[]providertest.Reply{absent},
-			mediagate.KindNotFound, "",
-			[]string{"/v1/videos/text2video/" + externalID},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			vendor := providertest.NewVendor(t, tc.answers...)
-			tc.ref.ExternalID, tc.ref.Operation = externalID, "video"
-			report, err := tc.suite.Open(t, vendor.URL, providers.Options{}).(providers.Finder).Find(t.Context(), tc.ref)
-			switch {
-			case tc.kind != 0:
-				if !mediagate.Is(err, tc.kind) {
-					t.Errorf("Find: %v, want %v", err, tc.kind)
-				}
-			case err != nil || report.Ref.State != tc.state || report.Ref.JobID != jobID:
-				t.Errorf("Find: %+v, %v", report.Ref, err)
-			}
-			var paths []string
-			for _, r := range vendor.Requests() {
-				paths = append(paths, r.Path)
-			}
-			if d := cmp.Diff(tc.paths, paths); d != "" {
-				t.Error(d)
-			}
-		})
-	}
 }
 
 // keyed returns the suite of a channel of the older generation with an API key.

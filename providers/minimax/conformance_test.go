@@ -139,12 +139,6 @@ func secondRows(rows map[string]providertest.Row) map[string]providertest.Row {
 		"429":         retried(mediagate.KindThrottled, refusal(429, "rate_limit_error", "rate limit (1002)")),
 		"429 no code": retried(mediagate.KindThrottled, refusal(429, "rate_limit_error", "rate limit")),
 		"429 funds":   row(mediagate.KindFunds, refusal(429, "rate_limit_error", "plan used up (2056)")),
-		"429 and Retry-After": {
-			Reply: providertest.Reply{
-				Status: 429, Body: refusal(429, "rate_limit_error", "rate limit").Body, Header: map[string]string{"Retry-After": "7"},
-			},
-			Kind: mediagate.KindThrottled, RetryAfter: 7 * time.Second,
-		},
 	}
 	maps.Copy(all, rows)
 	return all

@@ -48,10 +48,6 @@ func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 		"403, subscription":     row(mediagate.KindFunds, refusal(403, "You do not have an active subscription. Please check whether your renewal was successful.")),
 		"402":                   row(mediagate.KindFunds, refusal(402, "pay")),
 		"429":                   {Reply: refusal(429, "slow down"), Kind: mediagate.KindThrottled, RetryAfter: 3 * time.Second},
-		"Retry-After": {
-			Reply: providertest.Reply{Status: 429, Body: refusal(429, "slow down").Body, Header: map[string]string{"Retry-After": "7"}},
-			Kind:  mediagate.KindThrottled, RetryAfter: 7 * time.Second,
-		},
 	}
 	maps.Copy(all, rows)
 	return all

@@ -65,7 +65,8 @@ func TestErrorOf(t *testing.T) {
 	}
 }
 
-// An error carries the vendor's words, and the field only if the field is at fault.
+// An error carries the vendor's words, the pause that its header asks for, and the field only if the
+// field is at fault.
 func TestErrorOfCarries(t *testing.T) {
 	t.Parallel()
 	c := open(t, "https://vendor.example.com", Options{})
@@ -82,6 +83,10 @@ func TestErrorOfCarries(t *testing.T) {
 	reading.Meaning = Meaning{Kind: mediagate.KindCapacity, Retry: 3 * time.Second}
 	if err := c.ErrorOf(Reads, Answer{Status: 429}, reading); !errors.As(err, &e) || e.Param != "" || e.RetryAfter != 3*time.Second {
 		t.Errorf("%+v", e)
+	}
+	asked := Answer{Status: 429, Header: http.Header{"Retry-After": {"7"}}}
+	if err := c.ErrorOf(Submits, asked, reading); !errors.As(err, &e) || e.RetryAfter != 7*time.Second {
+		t.Errorf("the vendor's own pause: %+v", e)
 	}
 }
 

@@ -50,12 +50,6 @@ func everyCall(rows map[string]providertest.Row) map[string]providertest.Row {
 		"TooManyRequests":    retried(mediagate.KindThrottled, refusal(429, "TooManyRequests", "slow down")),
 		"SystemThrottling":   retried(mediagate.KindThrottled, refusal(429, "SystemThrottling", "slow down")),
 		"a refusal with 200": row(mediagate.KindFunds, refusal(200, "CreditInsufficient", "no credits")),
-		"Retry-After": {
-			Reply: providertest.Reply{
-				Status: 429, Body: refusal(429, "TooManyRequests", "slow down").Body, Header: map[string]string{"Retry-After": "7"},
-			},
-			Kind: mediagate.KindThrottled, RetryAfter: 7 * time.Second,
-		},
 		// The forms of an error.
 		"name as err_code":    row(mediagate.KindFunds, plain(400, `{"err_code":"CreditInsufficient"}`)),
 		"name as code":        row(mediagate.KindFunds, plain(400, `{"code":"CreditInsufficient","message":"no"}`)),

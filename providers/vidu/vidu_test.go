@@ -53,40 +53,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The request always states sound and watermark.
-func TestAlwaysSaid(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		fields           string
-		audio, watermark bool
-	}{
-		"nothing asked": {"", true, false},
-		"with sound":    {`,"audio":true,"watermark":true`, true, true},
-		"silent":        {`,"audio":false,"watermark":false`, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := suite()
-			s.Job.Params = []byte(`{"prompt":"a","image_urls":["https://media.example.com/a.png"]` + tt.fields + `}`)
-			vendor := s.Vendor(t, s.Accepted)
-			if _, err := s.Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), s.Job); err != nil {
-				t.Fatal(err)
-			}
-			var sent map[string]any
-			if err := json.Unmarshal([]byte(vendor.Requests()[0].Body), &sent); err != nil {
-				t.Fatal(err)
-			}
-			want := map[string]any{
-				"model": "viduq3", "prompt": "a", "images": []any{"https://media.example.com/a.png"},
-				"audio": tt.audio, "watermark": tt.watermark, "payload": externalID,
-			}
-			if diff := cmp.Diff(want, sent); diff != "" {
-				t.Errorf("request (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func poll(t *testing.T, ref mediagate.JobRef, answer providertest.Reply) mediagate.Report {
 	t.Helper()
 	s := suite()

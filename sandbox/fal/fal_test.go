@@ -76,36 +76,3 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
-
-// A job is known only below its own app. Before it ends it has no result and can be cancelled.
-func TestJob(t *testing.T) {
-	t.Parallel()
-	b := sandboxtest.Open(t)
-	made := b.Call(t, "POST", ltx+"/text-to-video", key, m{"prompt": "a fox [[sandbox: duration=10s]]"})
-	at := "/requests/" + made.Text("request_id")
-	check := func(what string, got sandboxtest.Answer, status int, path string, want any) {
-		t.Helper()
-		if got.Status != status || got.At(path) != want {
-			t.Errorf("%s: %d %s", what, got.Status, got.Raw)
-		}
-	}
-	check("another app", b.Call(t, "GET", flux+at+"/status", key, nil), 404, "status", "NOT_FOUND")
-	check("queued", b.Call(t, "GET", ltx+at+"/status", key, nil), 202, "status", "IN_QUEUE")
-	check("too early", b.Call(t, "GET", ltx+at, key, nil), 400, "error_type", "bad_request")
-	b.Clock.Advance(5 * time.Second)
-	check("running", b.Call(t, "GET", ltx+at+"/status", key, nil), 202, "status", "IN_PROGRESS")
-	check("stopped", b.Call(t, "PUT", ltx+at+"/cancel", key, nil), 202, "status", "CANCELLATION_REQUESTED")
-	check("has ended", b.Call(t, "GET", ltx+at+"/status", key, nil), 200, "error_type", "client_cancelled")
-	check("its result", b.Call(t, "GET", ltx+at, key, nil), 499, "error_type", "client_cancelled")
-
-	whole := b.Call(t, "POST", flux+"/schnell", key, m{"prompt": "a fox", "num_images": 2, "output_format": "png"})
-	b.Clock.Advance(time.Second)
-	at = "/requests/" + whole.Text("request_id")
-	check("too late", b.Call(t, "PUT", flux+at+"/cancel", key, nil), 400, "status", "ALREADY_COMPLETED")
-	if got := b.Call(t, "GET", b.Call(t, "GET", flux+at, key, nil).Text("images", 1, "url"), nil, nil); got.Status != 200 {
-		t.Errorf("the second image: %d", got.Status)
-	}
-	check("no such app", b.Call(t, "POST", "/fal/fal-ai/novel", key, m{"prompt": "a fox"}), 404, "error_type", "not_found")
-	bearer := map[string]string{"Authorization": "Bearer " + key["Authorization"][4:]}
-	check("another scheme", b.Call(t, "POST", flux+"/schnell", bearer, m{}), 401, "error_type", "unauthorized")
-}

@@ -24,12 +24,20 @@ func open(t *testing.T, path string) *datadir.Dir {
 	return dir
 }
 
+// TestOpenIsExclusive checks that a second process is refused, and that it leaves the first one's
+// announcement alone.
 func TestOpenIsExclusive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data")
 	first := open(t, path)
+	if err := first.Announce(map[string]int{"pid": 1}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := datadir.Open(path); !errors.Is(err, datadir.ErrLocked) {
 		t.Fatalf("second open = %v, want ErrLocked", err)
+	}
+	if _, err := os.Stat(first.Path("standalone.json")); err != nil {
+		t.Errorf("the refused process removed standalone.json: %v", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -125,20 +133,6 @@ func TestFolderOfOthersIsRefused(t *testing.T) {
 				t.Errorf("%v, %v", entries, err)
 			}
 		})
-	}
-}
-
-func TestRefusedOpenLeavesTheAnnouncement(t *testing.T) {
-	t.Parallel()
-	dir := open(t, t.TempDir())
-	if err := dir.Announce(map[string]int{"pid": 1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := datadir.Open(dir.Path(".")); !errors.Is(err, datadir.ErrLocked) {
-		t.Fatalf("second open = %v, want ErrLocked", err)
-	}
-	if _, err := os.Stat(dir.Path("standalone.json")); err != nil {
-		t.Errorf("the refused process removed standalone.json: %v", err)
 	}
 }
 

@@ -77,13 +77,9 @@ func (s *suite) testFailed(t *testing.T) {
 		return func(func()) io.Reader { return strings.NewReader(s) }
 	}
 	cases := map[string]failure{
-		"empty":              {"video", 0, text(""), nil},
-		"a page":             {"video", 0, text("<!DOCTYPE html><html><body>sorry</body></html>"), nil},
-		"another kind":       {"video", 0, text(string(picture(t, 2, 2))), nil},
-		"a long script":      {"image", 0, text("GIF89a<script>alert(1)</script>" + strings.Repeat(" ", 2*part)), nil},
-		"first bytes alone":  {"video", 0, text("\x00\x00\x00\x10ftypisom\x00\x00\x02\x00"), nil},
-		"a broken archive":   {"archive", 0, text("PK\x03\x04" + strings.Repeat("and so on", 1000)), nil},
-		"an archive as film": {"image", 0, text("PK\x03\x04 and so on"), nil},
+		"empty":         {"video", 0, text(""), nil},
+		"a page":        {"video", 0, text("<!DOCTYPE html><html><body>sorry</body></html>"), nil},
+		"a long script": {"image", 0, text("GIF89a<script>alert(1)</script>" + strings.Repeat(" ", 2*part)), nil},
 	}
 	for _, size := range []int64{2000, part + 1, 4 * part} {
 		cases[fmt.Sprint("over the cap of ", size-1)] = failure{"video", size - 1, func(func()) io.Reader { return film(size) }, nil}
