@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -112,83 +111,6 @@ func TestChannelOutage(t *testing.T) {
 	w.awaitProcessing(back)
 	if got := w.attemptChannels(back); len(got) != 1 || got[0] != "kling-a" {
 		t.Errorf("attempts of a task submitted after the outage: %v", got)
-	}
-	w.verify(recoverTime)
-}
-
-// TestChannelDisabled checks that a channel that an operator disables drains, and accepts jobs
-// again when it is enabled. If all channels are disabled, tasks wait, and go on by themselves
-// afterwards.
-func TestChannelDisabled(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, options{shape: production, channels: twoChannels(klingKey + "@drain"), settings: map[string]any{"park_retry": "10m"}})
-	under := w.submit(job{model: alpha, directive: "duration=8s"})
-	w.awaitProcessing(under)
-	if out := w.command("channels", "disable", "kling-a"); !strings.Contains(out, "disabled") {
-		t.Errorf("disabled:\n%s", out)
-	}
-	time.Sleep(time.Second) // by then all processes must know
-	other := w.submit(job{model: alpha})
-	w.awaitProcessing(other)
-	w.command("channels", "disable", "kling-b")
-	time.Sleep(time.Second)
-	waiting := w.submit(job{model: alpha})
-	w.awaitParked(waiting, "provider_unavailable")
-	if got := w.attemptChannels(waiting); len(got) != 0 {
-		t.Errorf("attempts with all channels out: %v", got)
-	}
-	w.await(under, time.Minute, "completes on the channel that is out", func(o object) bool { return o.Status == "completed" })
-	w.command("channels", "enable", "kling-a")
-	w.await(waiting, 20*time.Second, "goes on", func(o object) bool { return o.Status != "pending" })
-	for task, want := range map[*task]string{under: "kling-a", other: "kling-b", waiting: "kling-a"} {
-		if got := w.attemptChannels(task); len(got) != 1 || got[0] != want {
-			t.Errorf("attempts of %s: %v, want one with %s", task.id, got, want)
-		}
-	}
-	w.verify(recoverTime)
-}
-
-// TestRetiredModel checks a vendor that no longer has the model. If the model has another route,
-// the task uses it at once. Otherwise the task fails and is refunded. So do the next tasks,
-// without a call, until an operator enables the channel.
-func TestRetiredModel(t *testing.T) {
-	t.Parallel()
-	models := t.TempDir()
-	for name, text := range map[string]string{
-		"alpha.yaml": "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: kling, upstream: kling-v9, operation: video}]\n",
-		"zeta.yaml": "id: zeta-3.1-flash-image-preview\noperations:\n  - endpoint: /v1/images/generations\n    routes:\n" +
-			"      - {provider: gemini, upstream: gemini-3.1-flash-image-preview, operation: image}\n" +
-			"      - {provider: gemini, upstream: gemini-3.1-flash-image, operation: image}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(models, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := newWorld(t, options{shape: production, settings: map[string]any{"catalog_dir": models}})
-	fails := func(calls int) {
-		t.Helper()
-		task := w.submit(job{model: alpha})
-		task.wantStatus, task.wantCode, task.minJobs, task.maxJobs = "failed", "model_retired", 0, 0
-		w.await(task, 30*time.Second, "fails", func(o object) bool { return o.Status == "failed" })
-		w.checkLedger(task, "void", "hold")
-		if got := len(w.attemptChannels(task)); got != calls {
-			t.Errorf("%d attempts, want %d", got, calls)
-		}
-	}
-	fails(1)
-	fails(0)
-	if out := w.command("channels", "list"); !strings.Contains(out, "kling-v9 until ") {
-		t.Errorf("channels:\n%s", out)
-	}
-	if out := w.command("channels", "enable", "kling-a"); strings.Contains(out, "kling-v9") {
-		t.Errorf("enabled:\n%s", out)
-	}
-	time.Sleep(time.Second) // by then all processes must know
-	fails(1)
-	next := w.submit(job{model: zeta})
-	w.await(next, 30*time.Second, "completes by its next route", func(o object) bool { return o.Status == "completed" })
-	if got := len(w.attemptChannels(next)); got != 2 {
-		t.Errorf("%d attempts, want 2", got)
 	}
 	w.verify(recoverTime)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
 	enumspb "go.temporal.io/api/enums/v1"
 	_ "modernc.org/sqlite"
 
@@ -84,6 +85,22 @@ func TestErasureOutlivesTheProcess(t *testing.T) {
 	}
 	w.checkBucket(nil)
 	w.checkWorkflows()
+}
+
+// checkLedger compares the kinds of the task's ledger entries, newest first.
+func (w *world) checkLedger(t *task, kinds ...string) {
+	w.t.Helper()
+	var ledger struct {
+		Data []struct{ Kind string }
+	}
+	w.admin(http.MethodGet, "/accounts/"+w.account+"/ledger?task="+t.id, nil, &ledger)
+	var got []string
+	for _, entry := range ledger.Data {
+		got = append(got, entry.Kind)
+	}
+	if diff := cmp.Diff(kinds, got); diff != "" {
+		w.t.Errorf("ledger entries of %s (-want +got):\n%s", t.id, diff)
+	}
 }
 
 // inDatabase returns the rows of a standalone's own tables that contain the text.

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,7 +13,8 @@ import (
 
 // TestVendorOfFile checks that a vendor and models that are defined by files serve tasks like
 // any other, also when the worker dies after it has seen the job's end. If the model refuses the
-// request, which shows in the answer with the result, the task fails.
+// request, which shows in the answer with the result, the task fails. A cancel takes effect within
+// seconds, and stops the job at the vendor.
 func TestVendorOfFile(t *testing.T) {
 	t.Parallel()
 	folder, err := filepath.Abs("../../examples/models")
@@ -37,5 +39,12 @@ func TestVendorOfFile(t *testing.T) {
 	w.awaitProcessing(stopped)
 	w.cancel(stopped)
 	w.await(stopped, 45*time.Second, "is cancelled", func(o object) bool { return o.Status == "cancelled" })
+	eventually(t, 30*time.Second, "the vendor has stopped the job of "+stopped.id, func() error {
+		jobs, err := w.jobs(stopped)
+		if err == nil && (len(jobs) != 1 || jobs[0].State != "cancelled") {
+			err = fmt.Errorf("the vendor's jobs: %+v", jobs)
+		}
+		return err
+	})
 	w.verify(recoverTime)
 }

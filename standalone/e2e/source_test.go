@@ -84,7 +84,6 @@ func (l *sourceChain) play() {
 			l.t.Errorf("%s has %d jobs, want %d", provider, got, want)
 		}
 	}
-	l.checkSources(both, second, edited)
 	l.checkBucket(l.ends)
 	l.checkWorkflows()
 }
@@ -147,33 +146,4 @@ func (l *sourceChain) link(s step) *task {
 	}
 	l.tasks = append(l.tasks, t)
 	return t
-}
-
-// checkSources checks the sources that a task shows, and the list of tasks that use each source.
-func (l *sourceChain) checkSources(t, picture, video *task) {
-	l.t.Helper()
-	var shown struct {
-		Data struct {
-			Sources []struct{ Field string }
-		}
-	}
-	if err := l.get("/v1/tasks/"+t.id, l.key, &shown); err != nil {
-		l.t.Fatal(err)
-	}
-	var fields []string
-	for _, source := range shown.Data.Sources {
-		fields = append(fields, source.Field)
-	}
-	if want := []string{"image_urls[0]", "video_urls[0]"}; !slices.Equal(fields, want) {
-		l.t.Errorf("the fields with sources are %v, want %v", fields, want)
-	}
-	for _, source := range []*task{picture, video} {
-		var list struct{ Data []struct{ ID string } }
-		if err := l.get("/v1/tasks?source="+source.id, l.key, &list); err != nil {
-			l.t.Fatal(err)
-		}
-		if len(list.Data) == 0 || list.Data[0].ID != t.id {
-			l.t.Errorf("%s is used by %+v, want %s first", source.id, list.Data, t.id)
-		}
-	}
 }
