@@ -88,6 +88,14 @@ func TestFilesOfClients(t *testing.T) {
 			if !bytes.Equal(read, png(16, 16)) || len(b.Fetcher.URLs()) != 0 {
 				t.Errorf("read %q, fetched %v", read, b.Fetcher.URLs())
 			}
+			for _, ttl := range b.Bucket.Signed() {
+				if ttl != 72*time.Hour {
+					t.Errorf("signed for %v", ttl)
+				}
+			}
+			if row := string(b.task().Params); strings.Contains(row, "bucket.example.com") {
+				t.Errorf("the row has a signed link: %s", row)
+			}
 		})
 	}
 }
