@@ -139,31 +139,6 @@ func TestCommandsByHand(t *testing.T) {
 	}
 }
 
-// TestRetryIsForItsStep checks that a retry is only for the step that the run was sleeping on
-// when it was given.
-func TestRetryIsForItsStep(t *testing.T) {
-	t.Parallel()
-	b := setup(t, image)
-	b.Store.EditTask(taskID, func(t *mediagate.Task) { t.Plan.OnUnknown = mediagate.OnUnknownPark })
-	b.Sync.OnSubmit = refuses(mediagate.KindAmbiguous)
-	slept := b.submit(1).Step
-	if slept.Why != task.SleepUnknown {
-		t.Fatalf("the step is %+v", slept)
-	}
-	stale, retry := slept, activities.Command{ID: "act_1", Action: mediagate.ActionRetry}
-	stale.Why = task.SleepLookup
-	retry.For = stale
-	if answer := b.question(activities.Question{Commands: []activities.Command{retry}}); answer.Step.Kind != task.Sleep {
-		t.Errorf("a retry of another step led to %+v", answer.Step)
-	}
-	retry.ID, retry.For = "act_2", slept
-	if answer := b.question(
-		activities.Question{Commands: []activities.Command{retry}},
-	); answer.Step.Kind != task.Submit || answer.Step.N != 2 {
-		t.Errorf("the retry led to %+v", answer.Step)
-	}
-}
-
 // TestCommandsThatDoNotApply checks that a command that does not apply does not stop the run.
 func TestCommandsThatDoNotApply(t *testing.T) {
 	t.Parallel()
@@ -191,35 +166,6 @@ func TestCommandsThatDoNotApply(t *testing.T) {
 			}
 		})
 	}
-	t.Run("again after a reset", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		reroute := activities.Command{ID: "act_1", Action: mediagate.ActionReroute}
-		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-			b.question(activities.Question{Commands: []activities.Command{reroute}})
-			return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, nil
-		}
-		b.submit(1)
-		if answer := b.question(
-			activities.Question{Commands: []activities.Command{reroute}},
-		); answer.Step.Kind != task.Sleep {
-			t.Errorf("a reroute that was refused led to %+v", answer.Step)
-		}
-	})
-	t.Run("of an ended task", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.change(task.CancelRequested{}, task.EndDue{})
-		for _, action := range []string{
-			activities.ActionCancel, mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute,
-		} {
-			if answer := b.question(
-				activities.Question{Commands: []activities.Command{{ID: "act_" + action, Action: action}}},
-			); answer.Step.Kind != task.Done {
-				t.Errorf("after %s the next step is %+v", action, answer.Step)
-			}
-		}
-	})
 	t.Run("of a task without a row", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
@@ -252,38 +198,17 @@ func TestCommandsInTheirOrder(t *testing.T) {
 // TestStop checks that a step that is under way is stopped once it is no longer needed.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	running := func(kind task.Kind, n int) *task.Step { return &task.Step{Kind: kind, N: n} }
-	for name, c := range map[string]struct {
-		running *task.Step
-		leave   func(*bundle)
-		want    bool
-	}{
-		"a copy": {running(task.Mirror, 1), func(*bundle) {}, false},
-		"a copy of a task to be cancelled": {
-			running(task.Mirror, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true,
-		},
-		"a copy that is stored elsewhere": {
-			running(task.Mirror, 1), func(b *bundle) { b.change(task.Mirrored{N: 1, Keep: true}) }, true,
-		},
-		"a lookup of a task to be cancelled": {
-			running(task.Lookup, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true,
-		},
-		"a stop of a task to be cancelled": {
-			running(task.CancelJob, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, false,
-		},
-		"a call of an ended task": {
-			running(task.Submit, 2), func(b *bundle) { b.change(task.FailRequested{}, task.EndDue{}) }, true,
-		},
-		"none": {nil, func(b *bundle) { b.change(task.CancelRequested{}) }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := succeeded(t, activitytest.Success())
-			c.leave(b)
-			if answer := b.question(activities.Question{Seen: seen(1), Running: c.running}); answer.Stop != c.want {
-				t.Errorf("stop: %v, want %v", answer.Stop, c.want)
-			}
-		})
+	b := succeeded(t, activitytest.Success())
+	stops := func(running *task.Step) bool {
+		return b.question(activities.Question{Seen: seen(1), Running: running}).Stop
+	}
+	copying := &task.Step{Kind: task.Mirror, N: 1}
+	if stops(copying) {
+		t.Error("a copy is stopped that the task needs")
+	}
+	b.change(task.Mirrored{N: 1, Keep: true})
+	if !stops(copying) || stops(nil) {
+		t.Error("a copy goes on whose files are stored already, or a run without a step is told to stop")
 	}
 }
 
@@ -296,26 +221,6 @@ func TestD17ARowThatLostItsTail(t *testing.T) {
 		activities.Question{Seen: seen(2)},
 	); answer.N != 2 || answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
 		t.Errorf("answer %+v", answer)
-	}
-}
-
-// TestAskAfterAFailedStep checks that the report of a failed step comes with the question, and
-// counts once.
-func TestAskAfterAFailedStep(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
-	q := activities.Question{
-		Ended: &task.StepEnded{
-			Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds),
-		},
-	}
-	first := b.question(q)
-	if first.ParkReason != mediagate.ParkFunds || first.Step.Why != task.SleepParked {
-		t.Errorf("answer %+v", first)
-	}
-	b.advance(time.Minute)
-	if again := b.question(q); again.Step != first.Step {
-		t.Errorf("the repeated question led to %+v, the first to %+v", again.Step, first.Step)
 	}
 }
 

@@ -23,15 +23,20 @@ type bucketScene struct {
 	down atomic.Bool
 }
 
-// parkedTasks sets the scene, inside a bubble.
-func parkedTasks(t *testing.T, n int, reason mediagate.ParkReason) *bucketScene {
+// parkedTasks sets the scene, inside a bubble: n tasks that are parked for the bucket, and one for
+// another reason.
+func parkedTasks(t *testing.T, n int) *bucketScene {
 	t.Helper()
 	s := &bucketScene{World: activitytest.New(t, time.Now), t: t}
-	for i := range n {
+	for i := range n + 1 {
 		added := s.NewVideo()
 		added.ID = fmt.Sprintf("task_%04d", i)
 		s.Store.Add(added)
 		s.Engine.SetRun(added.ID, activities.RunBusy)
+		reason := mediagate.ParkStorage
+		if i == n {
+			reason = mediagate.ParkResult
+		}
 		s.park(added.ID, reason)
 	}
 	s.Bucket.OnProbe = func() error {
@@ -55,13 +60,13 @@ func (s *bucketScene) park(id string, reason mediagate.ParkReason) {
 // woken returns how often runs were signalled.
 func (s *bucketScene) woken() int { return len(s.Engine.Calls()) }
 
-// TestBucketThatIsBackWakesItsTasks checks that all tasks that are parked for the bucket try
-// again, once, within 30 seconds after it is back.
+// TestBucketThatIsBackWakesItsTasks checks that all tasks that are parked for the bucket, and no
+// others, try again, once, within 30 seconds after it is back.
 func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 	t.Parallel()
 	const tasks = 520 // more than a batch
 	synctest.Test(t, func(t *testing.T) {
-		s := parkedTasks(t, tasks, mediagate.ParkStorage)
+		s := parkedTasks(t, tasks)
 		s.down.Store(true)
 		go func() {
 			time.Sleep(3 * time.Minute)
@@ -86,7 +91,7 @@ func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := parkedTasks(t, 1, mediagate.ParkStorage)
+		s := parkedTasks(t, 1)
 		go func() {
 			for want := range 3 {
 				time.Sleep(31 * time.Second)
@@ -104,19 +109,6 @@ func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 			}
 		}()
 		housekeep(t, s.World, 5*time.Minute)
-	})
-}
-
-// TestBucketWakesNoOthers checks that a working bucket wakes no task that is parked for another
-// reason.
-func TestBucketWakesNoOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := parkedTasks(t, 1, mediagate.ParkResult)
-		housekeep(t, s.World, time.Minute)
-		if got := s.woken(); got != 0 {
-			t.Errorf("woken %d times", got)
-		}
 	})
 }
 
@@ -243,60 +235,32 @@ func TestD13SweepIsRepeated(t *testing.T) {
 
 // TestErasedTasksAreSwept checks that nothing of an erased task stays in the bucket: not what it
 // showed, not what came within its request, and not what a copy that was under way leaves an hour
-// later. Files that could not be removed are tried again.
+// later.
 func TestErasedTasksAreSwept(t *testing.T) {
 	t.Parallel()
 	const upload = "uploads/acc_1/01A"
-	shown := []task.Event{
-		task.VendorEnded{N: 1, Outcome: activitytest.Success()},
-		task.Mirrored{N: 1, Results: []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}},
-	}
-	for name, c := range map[string]struct {
-		end     []task.Event
-		failure error
-	}{
-		"completed": {shown, nil},
-		"failed":    {[]task.Event{task.FailRequested{}, task.EndDue{}}, errNoBucket},
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			b := bubbled(t)
-			b.Store.EditTask(taskID, func(t *mediagate.Task) { t.Plan.Uploads = map[string]string{"first_frame_image": upload} })
-			other := b.NewVideo()
-			other.ID = taskID + "0"
-			b.Store.Add(other)
-			b.submit(1)
-			b.change(c.end...)
-			kept := activities.ResultKey(other.ID, 1, 0)
-			for _, key := range []string{activities.ResultKey(taskID, 1, 0), activities.ResultKey(taskID, 2, 1), upload, kept} {
-				b.Bucket.Put(key)
-			}
-			b.Store.Erase(taskID)
-			down := c.failure != nil
-			b.Bucket.OnSweep = func(string) error {
-				if down {
-					return c.failure
-				}
-				return nil
-			}
-			if down {
-				housekeep(t, b.World, 2*time.Minute)
-				if got := len(b.Bucket.Objects()); got != 4 {
-					t.Errorf("%d objects, want 4: the bucket was away", got)
-				}
-				down = false
-			}
-			time.Sleep(time.Second)
-			housekeep(t, b.World, 2*time.Minute)
-			same(t, "objects", b.Bucket.Objects(), []string{kept})
-			b.Bucket.Put(activities.ResultKey(taskID, 1, 0)) // from a copy that had begun earlier
-			time.Sleep(2 * mediagate.CopyLimit)
-			housekeep(t, b.World, 2*time.Minute)
-			same(t, "objects an hour later", b.Bucket.Objects(), []string{kept})
-			due, err := b.Store.DueSweeps(t.Context(), 10)
-			b.ok(err)
-			if len(due) != 0 {
-				t.Errorf("still to be swept: %+v", due)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := bubbled(t)
+		b.Store.EditTask(taskID, func(t *mediagate.Task) { t.Plan.Uploads = map[string]string{"first_frame_image": upload} })
+		other := b.NewVideo()
+		other.ID = taskID + "0"
+		b.Store.Add(other)
+		b.submit(1)
+		first, kept := activities.ResultKey(taskID, 1, 0), activities.ResultKey(other.ID, 1, 0)
+		b.change(
+			task.VendorEnded{N: 1, Outcome: activitytest.Success()},
+			task.Mirrored{N: 1, Results: []mediagate.Result{{Key: first}}},
+		)
+		for _, key := range []string{first, activities.ResultKey(taskID, 2, 1), upload, kept} {
+			b.Bucket.Put(key)
+		}
+		b.Store.Erase(taskID)
+		time.Sleep(time.Second)
+		housekeep(t, b.World, 2*time.Minute)
+		same(t, "objects", b.Bucket.Objects(), []string{kept})
+		b.Bucket.Put(first) // from a copy that had begun earlier
+		time.Sleep(2 * mediagate.CopyLimit)
+		housekeep(t, b.World, 2*time.Minute)
+		same(t, "objects an hour later", b.Bucket.Objects(), []string{kept})
+	})
 }

@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -43,8 +42,7 @@ func (f *slowFile) fetch(ctx context.Context, _, _ string) (io.ReadCloser, int64
 
 // copyScene is a task whose file is on its way.
 type copyScene struct {
-	*activitytest.World
-	t    *testing.T
+	*bundle
 	file *slowFile
 }
 
@@ -56,43 +54,17 @@ func copying(t *testing.T) *copyScene {
 
 func copyingOf(t *testing.T, o mediagate.Outcome) *copyScene {
 	t.Helper()
-	s := &copyScene{World: activitytest.New(t, time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
-	s.Store.Add(s.NewVideo())
-	s.made(taskID, o)
+	s := &copyScene{bundle: bubbled(t), file: &slowFile{letGo: make(chan struct{})}}
+	s.submit(1)
+	s.change(task.VendorEnded{N: 1, Outcome: o})
 	s.Fetcher.OnFetch = s.file.fetch
 	return s
 }
 
-// made submits a task whose job then succeeds.
-func (s *copyScene) made(id string, o mediagate.Outcome) {
-	s.t.Helper()
-	if _, err := newEnv(s.World).ExecuteActivity(s.Activities.SubmitJob, stepOf(id, task.Submit, 1)); err != nil {
-		s.t.Fatal(err)
-	}
-	s.change(id, task.VendorEnded{N: 1, Outcome: o})
-}
-
-func (s *copyScene) change(id string, events ...task.Event) {
-	s.t.Helper()
-	if _, err := s.Store.Change(s.t.Context(), id, events...); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // mirrored reports whether the files of the task's first attempt are on record.
-func (s *copyScene) mirrored(id string) bool {
-	s.t.Helper()
-	row, err := s.Store.Attempt(s.t.Context(), id, 1)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return row.Mirrored()
-}
-
-// full takes all permits for copies.
-func (s *copyScene) full() {
-	s.Activities.Limits.Copies = limit.New("copies", 1)
-	s.Activities.Limits.Copies.TryAcquire("others", 1)
+func (s *copyScene) mirrored() bool {
+	a := s.attempt(1)
+	return a.Mirrored()
 }
 
 // mirroring is an activity under way.
@@ -104,14 +76,10 @@ type mirroring struct {
 	err    error
 }
 
-// mirror begins an activity, whose context cancel ends.
-func (s *copyScene) mirror() *mirroring { return s.mirrorOf(firstCopy()) }
+// beginCopy begins the step Mirror, whose context cancel ends.
+func (s *copyScene) beginCopy() *mirroring { return s.begin(s.Activities.MirrorResult, firstCopy()) }
 
-func (s *copyScene) mirrorOf(args activities.StepArgs) *mirroring {
-	return s.step(s.Activities.MirrorResult, args)
-}
-
-func (s *copyScene) step(does, args any) *mirroring {
+func (s *copyScene) begin(does, args any) *mirroring {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m := &mirroring{cancel: cancel, stop: make(chan struct{}), done: make(chan struct{})}
 	env := newEnv(s.World)
@@ -148,16 +116,16 @@ func TestCopyEndsWithItsActivity(t *testing.T) {
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			s := copying(t)
-			one := s.mirror()
+			one := s.beginCopy()
 			time.Sleep(20 * time.Second)
 			one.cancel(cause)
-			if !one.over() || one.err == nil || s.file.hungUp.Load() != 1 || s.mirrored(taskID) {
+			if !one.over() || one.err == nil || s.file.hungUp.Load() != 1 || s.mirrored() {
 				t.Fatalf("over %v with %v, %d times broken off", one.over(), one.err, s.file.hungUp.Load())
 			}
-			two := s.mirror()
+			two := s.beginCopy()
 			close(s.file.letGo)
 			<-two.done
-			if two.err != nil || !s.mirrored(taskID) || len(s.Bucket.Objects()) != 1 {
+			if two.err != nil || !s.mirrored() || len(s.Bucket.Objects()) != 1 {
 				t.Errorf("answer %+v (%v), objects %v, want one file", two.answer, two.err, s.Bucket.Objects())
 			}
 		})
@@ -170,7 +138,7 @@ func TestCopyHasTheGraceTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := copying(t)
-		one := s.mirror()
+		one := s.beginCopy()
 		close(one.stop)
 		time.Sleep(20 * time.Second)
 		if one.over() || s.file.hungUp.Load() != 0 {
@@ -178,35 +146,8 @@ func TestCopyHasTheGraceTime(t *testing.T) {
 		}
 		close(s.file.letGo)
 		<-one.done
-		if one.err != nil || !s.mirrored(taskID) {
+		if one.err != nil || !s.mirrored() {
 			t.Errorf("answer %+v (%v), want it mirrored", one.answer, one.err)
-		}
-	})
-}
-
-// TestCopyOfATrickle checks that the gateway hangs up on a server that sends one byte at a time,
-// often enough not to be silent. The step is tried again, and the fault is the vendor's.
-func TestCopyOfATrickle(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := copying(t)
-		s.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {
-			return io.NopCloser(readerFunc(func(p []byte) (int, error) {
-				select {
-				case <-time.After(29 * time.Second):
-					return copy(p, "x"), nil
-				case <-ctx.Done():
-					return 0, ctx.Err()
-				}
-			})), -1, nil
-		}
-		began := time.Now()
-		defer time.Sleep(mediagate.CopyLimit) // by then it has ended, however
-		one := s.mirror()
-		<-one.done
-		kind(t, one.err, mediagate.KindTransient, string(mediagate.CodeResultUnavailable), true)
-		if took := time.Since(began); took > 4*time.Minute { // new links are asked for once
-			t.Errorf("it held its place for %s", took)
 		}
 	})
 }
@@ -215,51 +156,21 @@ func TestCopyOfATrickle(t *testing.T) {
 // gives its slot on the queue back, and comes again; another provider's copy goes on meanwhile.
 func TestCopiesOfAProvider(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := copying(t)
-		s.Activities.Limits.Copies = limit.New("copies", 5) // two of one provider
-		add := func(id string) activities.StepArgs {
-			added := s.NewVideo()
-			added.ID = id
-			s.Store.Add(added)
-			s.made(id, media("https://m.example.com/"+id))
-			return stepOf(id, task.Mirror, 1)
-		}
-		second, third := s.mirrorOf(add("task-2")), add("task-3")
-		first := s.mirror()
-
-		late := s.mirrorOf(third)
-		if late.over() {
-			t.Fatalf("turned away at once, though a place may fall free: %v", late.err)
-		}
-		<-late.done
-		if !late.over() || first.over() || second.over() {
-			t.Fatalf("over: %v, %v, %v, want only the last to be turned away", first.over(), second.over(), late.over())
-		}
-		kind(t, late.err, mediagate.KindCapacity, activities.CodeNoPermit, true)
-		if app, ok := errors.AsType[*temporal.ApplicationError](
-			late.err,
-		); !ok || app.NextRetryDelay() < time.Second || !activities.NoFault(late.err) {
-			t.Errorf("%v, want it tried again after a while, as no fault", late.err)
-		}
-
-		stranger := add("task-4")
-		s.Store.Exec("UPDATE attempts SET provider = 'another' WHERE task_id = 'task-4'")
-		beside := s.mirrorOf(stranger)
-		if beside.over() || s.file.opened.Load() != 3 {
-			t.Errorf("another provider's file is not opened beside them: %v, %d are", beside.err, s.file.opened.Load())
-		}
-
-		close(s.file.letGo)
-		<-first.done
-		<-second.done
-		<-beside.done
-		late = s.mirrorOf(third)
-		<-late.done
-		if late.err != nil || !s.mirrored("task-3") {
-			t.Errorf("%+v (%v), want it mirrored once there is a place", late.answer, late.err)
-		}
-	})
+	b := succeeded(t, media("https://m.example.com/a"))
+	copies := limit.New("copies", 4)
+	b.Activities.Limits.Copies, b.Activities.Settings.PermitWait = copies, time.Millisecond
+	for ok := true; ok; { // other copies of the provider
+		_, ok = copies.TryAcquire(activitytest.AsyncProvider, 1)
+	}
+	_, err := b.mirror()
+	kind(t, err, mediagate.KindCapacity, activities.CodeNoPermit, true)
+	var app *temporal.ApplicationError
+	if !asApplication(err, &app) || app.NextRetryDelay() < time.Second || !activities.NoFault(err) {
+		t.Errorf("%v, want it tried again after a while, as no fault", err)
+	}
+	b.Store.Exec("UPDATE attempts SET provider = 'another'")
+	_, err = b.mirror()
+	b.ok(err)
 }
 
 // TestTriesOfACopy checks that a copy without a permit does not count as a try, however often,
@@ -268,36 +179,15 @@ func TestTriesOfACopy(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
 	b.Activities.Limits.Copies, b.Activities.Settings.PermitWait = limit.New("copies", 1), time.Millisecond
-	other := b.NewVideo()
-	other.ID = "task-2"
-	b.Store.Add(other)
-	must[activities.Answer](b, b.Activities.SubmitJob, stepOf(other.ID, task.Submit, 1))
-	_, err := b.Store.Change(t.Context(), other.ID, task.VendorEnded{N: 1, Outcome: media("https://m.example.com/held")})
-	b.ok(err)
-	held, letGo, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var tries atomic.Int32
-	b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
-		if strings.HasSuffix(url, "/held") {
-			close(held)
-			<-letGo
-			return io.NopCloser(strings.NewReader("film")), -1, nil
-		}
-		tries.Add(1)
-		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-	}
-	go func() {
-		defer close(done)
-		_, _ = newEnv(b.World).ExecuteActivity(b.Activities.MirrorResult, stepOf(other.ID, task.Mirror, 1))
-	}()
-	<-held
-	err = b.repeated(b.Activities.MirrorResult, firstCopy(), func(attempt int32) {
+	held, _ := b.Activities.Limits.Copies.TryAcquire("others", 1)
+	b.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
+	err := b.repeated(b.Activities.MirrorResult, firstCopy(), func(attempt int32) {
 		if attempt == 8 {
-			close(letGo)
-			<-done
+			held.Release()
 		}
 	})
-	if err == nil || tries.Load() != 5 {
-		t.Errorf("it ends with %v after %d tries, want 5", err, tries.Load())
+	if tries := len(b.Fetcher.URLs()); err == nil || tries != 5 {
+		t.Errorf("it ends with %v after %d tries, want 5", err, tries)
 	}
 }
 
@@ -322,15 +212,12 @@ func TestCopyOfExtraFilesHasALimit(t *testing.T) {
 		}
 		began := time.Now()
 		defer time.Sleep(mediagate.CopyLimit) // by then it has ended, however
-		one := s.mirror()
+		one := s.beginCopy()
 		<-one.done
-		if one.err != nil || !s.mirrored(taskID) {
+		if one.err != nil || !s.mirrored() {
 			t.Fatalf("after %s: answer %+v (%v), want it mirrored", time.Since(began), one.answer, one.err)
 		}
-		row, err := s.Store.Attempt(t.Context(), taskID, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := s.attempt(1)
 		for _, r := range row.Results {
 			if r.Role != mediagate.RoleMain {
 				t.Errorf("shown: %+v", r)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	goimage "image"
-	gopng "image/png"
 	"io"
 	"slices"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
@@ -52,13 +49,6 @@ func TestCut(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, b.shown()); diff != "" {
 			t.Fatalf("results (-want +got):\n%s", diff)
-		}
-	}
-	for i, side := range []goimage.Point{{64, 33}, {65, 33}, {64, 34}, {65, 34}} {
-		m, err := gopng.Decode(bytes.NewReader(b.object(activities.QuarterKey(taskID, 1, 0, i))))
-		b.ok(err)
-		if m.Bounds().Size() != side {
-			t.Errorf("quarter %d is %v, want %v", i, m.Bounds().Size(), side)
 		}
 	}
 }

@@ -1,11 +1,7 @@
 package activities_test
 
 import (
-	"fmt"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/internal/limit"
+	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -23,71 +20,39 @@ import (
 // to the same receiver.
 func TestDeliveryWaitsForAPermit(t *testing.T) {
 	t.Parallel()
-	const flood = 30
-	b := ended(t)
-	b.Activities.Limits.Callbacks, b.Activities.Limits.Receivers = limit.New(
-		"callbacks", 40,
-	), limit.NewGroup("receivers", 20)
-	b.Activities.Settings.PermitWait = time.Millisecond
-	release := make(chan struct{})
-	var under atomic.Int32
-	b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
-		under.Add(1)
-		<-release
-		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
+	const slow, good = "https://tarpit.example.com/", "https://good.example.org/"
+	b := setup(t, video)
+	receivers := limit.NewGroup("receivers", 4)
+	b.Activities.Limits.Receivers, b.Activities.Settings.PermitWait = receivers, time.Millisecond
+	for ok := true; ok; { // other callbacks of the account to the receiver
+		_, ok = receivers.TryAcquire("acc_busy", outbound.Receiver(slow), 1)
 	}
-	var (
-		ended  sync.WaitGroup
-		failed = make(chan error, flood)
-		ids    []string
-	)
-	begin := func(id, account, url string) {
+	deliver := func(id, account, url string) error {
 		added := b.NewVideo()
 		added.ID, added.AccountID, added.Webhook.URL = id, account, url
 		b.Store.Add(added)
 		_, err := b.Store.Change(t.Context(), id, task.FailRequested{}, task.EndDue{})
 		b.ok(err)
-		ids = append(ids, id)
-		ended.Go(func() {
-			if _, err := call[mediagate.DeliveryOutcome](
-				b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: id, Round: 1, Attempt: 1, Wait: time.Minute},
-			); err != nil {
-				failed <- err
-			}
-		})
+		_, err = call[mediagate.DeliveryOutcome](
+			b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: id, Round: 1, Attempt: 1, Wait: time.Minute},
+		)
+		return err
 	}
-	for n := range flood {
-		begin(fmt.Sprint("task_busy_", n), "acc_busy", "https://tarpit.example.com/")
-	}
-	var waits error
-	for range flood - 10 { // half of what one account has for its receivers
-		waits = <-failed
-	}
-	kind(t, waits, mediagate.KindCapacity, "no_place", true)
+	waits := deliver("task_waits", "acc_busy", slow)
+	kind(t, waits, mediagate.KindCapacity, activities.CodeNoPermit, true)
 	var app *temporal.ApplicationError
 	if !asApplication(waits, &app) || app.NextRetryDelay() < time.Second ||
-		app.Category() != temporal.ApplicationErrorCategoryBenign {
+		app.Category() != temporal.ApplicationErrorCategoryBenign || !strings.Contains(app.Message(), "waits for a permit") {
 		t.Errorf("it does not wait: %v", waits)
 	}
-	if !activities.NoFault(waits) || !activities.WaitsForPermit(waits) || !strings.Contains(
-		app.Message(), "waits for a permit",
-	) {
+	if !activities.NoFault(waits) || !activities.WaitsForPermit(waits) {
 		t.Errorf("it is no waiting: %v", waits)
 	}
-	begin("task_alongside", "acc_busy", "https://good.example.org/")
-	begin("task_other", "acc_other", "https://tarpit.example.com/")
-	for under.Load() < 12 && len(failed) == 0 {
-		runtime.Gosched()
+	deliveries, err := b.Store.Deliveries(t.Context(), "task_waits")
+	b.ok(err)
+	if len(deliveries) != 0 || len(b.Deliverer.Bodies()) != 0 {
+		t.Errorf("on record %+v, %d sent", deliveries, len(b.Deliverer.Bodies()))
 	}
-	close(release)
-	ended.Wait()
-	recorded := 0
-	for _, id := range ids {
-		deliveries, err := b.Store.Deliveries(t.Context(), id)
-		b.ok(err)
-		recorded += len(deliveries)
-	}
-	if recorded != 12 || len(failed) > 0 {
-		t.Errorf("%d deliveries on record, and %d gave up: want 10 of the flood and the two others", recorded, len(failed))
-	}
+	b.ok(deliver("task_alongside", "acc_busy", good))
+	b.ok(deliver("task_other", "acc_other", slow))
 }

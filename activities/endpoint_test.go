@@ -260,25 +260,6 @@ func TestEventOfADeadSender(t *testing.T) {
 	}
 }
 
-// TestEventOfAnErasedTask checks that the event of an erased task is no longer sent.
-func TestEventOfAnErasedTask(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, ids := endpoints(t, hookA)
-		h.submit(1)
-		h.change(task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, task.EndDue{})
-		turn, err := h.Store.ClaimDeliveries(t.Context(), ids[0], 1, time.Minute)
-		h.ok(err)
-		h.ok(
-			h.Store.ReleaseDelivery(t.Context(), ids[0], turn.Deliveries[0].EventID, turn.Claim, time.Now().Add(3*time.Second)),
-		)
-		h.Store.Erase(taskID)
-		if got := h.after(time.Minute, hookA); len(got) != 0 {
-			t.Errorf("the receiver got %+v", got)
-		}
-	})
-}
-
 // TestEventsDespiteFaults checks that a database that is away ends only the attempts of that
 // moment.
 func TestEventsDespiteFaults(t *testing.T) {

@@ -25,6 +25,12 @@ func song() mediagate.Outcome {
 	}}
 }
 
+// songFiles are the results of a song that is copied whole, see shown.
+var songFiles = []string{
+	"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test",
+	"5 cover 1 image/test",
+}
+
 // without has the fetcher fail for some addresses, by their last element.
 func (b *bundle) without(err error, names ...string) {
 	b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
@@ -77,11 +83,7 @@ func TestRoles(t *testing.T) {
 	b := musical(t, song())
 	_, err := b.mirror()
 	b.ok(err)
-	want := []string{
-		"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test",
-		"5 cover 1 image/test",
-	}
-	same(t, "results", b.shown(), want)
+	same(t, "results", b.shown(), songFiles)
 	if got := b.Bucket.Writes()[:2]; !strings.HasSuffix(got[0], "/1/1") || !strings.HasSuffix(got[1], "/1/4") {
 		t.Errorf("written first: %v", got)
 	}
@@ -93,10 +95,7 @@ func TestRoles(t *testing.T) {
 // TestExtraFilesAreLeftOut checks that a song that is there does not fail because of its cover.
 func TestExtraFilesAreLeftOut(t *testing.T) {
 	t.Parallel()
-	all := []string{
-		"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test",
-		"5 cover 1 image/test",
-	}
+	all := songFiles
 	for name, c := range map[string]struct {
 		err  error
 		gone []string
@@ -225,11 +224,7 @@ func TestMadeWithoutFiles(t *testing.T) {
 // keep their numbers.
 func TestPiecesAreLeftOut(t *testing.T) {
 	t.Parallel()
-	both := []string{
-		"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test",
-		"5 cover 1 image/test",
-	}
-	without := func(i int) []string { return slices.Delete(slices.Clone(both), i, i+1) }
+	without := func(i int) []string { return slices.Delete(slices.Clone(songFiles), i, i+1) }
 	for name, c := range map[string]struct {
 		err   error
 		gone  []string

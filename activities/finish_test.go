@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,25 +18,18 @@ import (
 // answered returns an image whose vendor answers with a link, inside a bubble.
 func answered(t *testing.T) *copyScene {
 	t.Helper()
-	s := &copyScene{World: activitytest.New(t, time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
+	s := &copyScene{
+		bundle: &bundle{t: t, World: activitytest.New(t, time.Now)}, file: &slowFile{letGo: make(chan struct{})},
+	}
 	s.Store.Add(s.NewImage())
 	answers(s.Sync)
 	s.Fetcher.OnFetch = s.file.fetch
 	return s
 }
 
-// submit begins the step, whose context cancel ends.
-func (s *copyScene) submit() *mirroring {
-	return s.step(s.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
-}
-
-// left checks that the files are left to a step of their own.
-func (s *copyScene) left(one *mirroring) {
-	s.t.Helper()
-	st, _ := s.Store.Peek(taskID)
-	if one.err != nil || one.answer.Step.Kind != task.Mirror || st.Status.Terminal() || s.mirrored(taskID) {
-		s.t.Errorf("%v, the task is %s, the answer %+v, want it open with files to copy", one.err, st.Status, one.answer)
-	}
+// beginSubmit begins the step Submit, whose context cancel ends.
+func (s *copyScene) beginSubmit() *mirroring {
+	return s.begin(s.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
 }
 
 // TestFinish checks that files that came with the answer are copied in the same step, which ends
@@ -46,36 +38,16 @@ func TestFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := answered(t)
-		b := &bundle{World: s.World, t: t}
-		writes := b.counts()
+		writes := s.counts()
 		close(s.file.letGo)
-		one := s.submit()
+		one := s.beginSubmit()
 		<-one.done
 		if one.err != nil || one.answer.Step != (task.Step{Kind: task.Done, Round: 1}) ||
-			b.task().Status != mediagate.StatusCompleted {
+			s.task().Status != mediagate.StatusCompleted {
 			t.Errorf("%v, the answer %+v, want the task completed", one.err, one.answer)
 		}
 		if got := writes(); got != "1 OpenIntent, 3 Change" {
 			t.Errorf("a synchronous task takes %s", got)
-		}
-	})
-}
-
-// TestFinishLeavesWhatTakesLong checks that a file that takes long is left to a step of its own,
-// which begins it again.
-func TestFinishLeavesWhatTakesLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := answered(t)
-		one := s.submit()
-		<-one.done
-		s.left(one)
-		next := s.mirror()
-		close(s.file.letGo)
-		<-next.done
-		if next.err != nil || next.answer.Status != mediagate.StatusCompleted || s.file.opened.Load() != 2 ||
-			s.file.hungUp.Load() != 1 {
-			t.Errorf("%+v (%v), opened %d times", next.answer, next.err, s.file.opened.Load())
 		}
 	})
 }
@@ -101,43 +73,6 @@ func TestFinishSendsNoBeatsOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestFinishLeaves checks that problems with the files are left to the step Mirror, and that
-// nothing is copied for a task that is to end.
-func TestFinishLeaves(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		scene func(s *copyScene)
-		want  task.Kind
-	}{
-		"a file that cannot be had": {func(s *copyScene) {
-			s.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
-		}, task.Mirror},
-		"a provider that has its share of the copies": {func(s *copyScene) { s.full() }, task.Mirror},
-		"all files, where it may not copy": {
-			func(s *copyScene) { s.Activities.Settings.QuickCopy = 0 }, task.Mirror,
-		},
-		"a task that is to be cancelled": {func(s *copyScene) {
-			answer := s.Sync.OnSubmit
-			s.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				s.change(taskID, task.CancelRequested{})
-				return answer(ctx, job)
-			}
-		}, task.Settle},
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			s := answered(t)
-			close(s.file.letGo)
-			c.scene(s)
-			one := s.submit()
-			<-one.done
-			if one.err != nil || one.answer.Step.Kind != c.want || s.mirrored(taskID) || len(s.Bucket.Writes()) > 0 {
-				t.Errorf("%v, the answer %+v, files %v", one.err, one.answer, s.Bucket.Writes())
-			}
-			time.Sleep(mediagate.CopyLimit) // no copy outlives the test
-		})
-	}
-}
-
 // TestFinishIsCutShort checks that a cancel that reaches the step ends the copy, and that no
 // files are stored (D5). The step then does not return a next step, since the cancel has changed
 // it. A worker that stops leaves the files to the step Mirror.
@@ -152,13 +87,13 @@ func TestFinishIsCutShort(t *testing.T) {
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			s := answered(t)
-			one := s.submit()
+			one := s.beginSubmit()
 			if one.over() || s.file.opened.Load() != 1 {
 				t.Fatalf("over %v, the file opened %d times", one.over(), s.file.opened.Load())
 			}
 			one.cancel(c.cause)
 			<-one.done
-			if got := one.err != nil; got != c.fails || s.mirrored(taskID) || s.file.hungUp.Load() != 1 {
+			if got := one.err != nil; got != c.fails || s.mirrored() || s.file.hungUp.Load() != 1 {
 				t.Errorf("the step ends with %v and %+v, hung up %d times", one.err, one.answer, s.file.hungUp.Load())
 			}
 			time.Sleep(mediagate.CopyLimit)

@@ -13,29 +13,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
-	"github.com/mediagate/mediagate/task"
 )
-
-// TestHousekeeping checks that pollers run for all channels with rows, and that slots of
-// abandoned jobs are freed after their time.
-func TestHousekeeping(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := bubbled(t)
-		b.submit(1)
-		b.change(task.CancelRequested{}, task.EndDue{}) // the job runs on
-		if got := b.attempt(1).State; got != mediagate.AttemptAbandoned {
-			t.Fatalf("the attempt is %s", got)
-		}
-		housekeep(t, b.World, time.Millisecond)
-		same(t, "calls", b.Engine.Calls(), []string{"channel " + activitytest.AsyncChannel})
-		time.Sleep(6 * time.Minute) // three times what a job takes
-		housekeep(t, b.World, 30*time.Second)
-		if got := b.attempt(1).State; got != mediagate.AttemptEnded {
-			t.Errorf("the attempt is %s: it keeps its slot", got)
-		}
-	})
-}
 
 // TestHousekeepingGoesOn checks that a chore that fails, or hangs, delays no other, and that the
 // log says so.

@@ -167,6 +167,18 @@ func (b *bundle) dies() {
 	b.Store.Fault = nil
 }
 
+// diesAfterTheFirst makes the sender of several calls die between two files. The first is stored.
+func (b *bundle) diesAfterTheFirst() {
+	b.t.Helper()
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		m, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
+		b.ok(err)
+		job.Sink.Record(ctx, mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}})
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
+	}
+	b.dies()
+}
+
 // TestD6HandedOverIsFound checks that files that a synchronous vendor delivered before a crash
 // are found, and not asked for again.
 func TestD6HandedOverIsFound(t *testing.T) {
@@ -205,13 +217,7 @@ func TestD6HandedOverIsFound(t *testing.T) {
 func TestD6ArrivedFilesAreFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
-	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		m, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
-		b.ok(err)
-		job.Sink.Record(ctx, mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}})
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
-	}
-	b.dies()
+	b.diesAfterTheFirst()
 	if answer := b.submit(1); answer.State != mediagate.AttemptUnknown {
 		t.Fatalf("while the call may go on: %+v", answer)
 	}
@@ -230,13 +236,7 @@ func TestD6ArrivedFilesAreFound(t *testing.T) {
 func TestD6SearchedTooEarly(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
-	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		m, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
-		b.ok(err)
-		job.Sink.Record(ctx, mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}})
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
-	}
-	b.dies()
+	b.diesAfterTheFirst()
 	b.submit(1)
 	b.advance(b.attempt(1).CallEnds.Sub(b.Now()) - time.Millisecond)
 	b.Store.Fault = func(method string) error {
@@ -320,54 +320,20 @@ func (o opening) Open(_ context.Context, ref mediagate.JobRef, m mediagate.Media
 // file is copied like that of a link, and that roles and positions stay.
 func TestMirrorOfReferences(t *testing.T) {
 	t.Parallel()
-	gone := mediagate.Errorf(mediagate.KindGone, "no such file")
-	for name, c := range map[string]struct {
-		err  error
-		want mediagate.Kind
-	}{
-		"opened": {}, "gone": {gone, mediagate.KindGone}, "away": {
-			mediagate.Errorf(mediagate.KindTransient, "away"), mediagate.KindTransient,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			channel := b.AsyncBound()
-			channel.Vendor = opening{b.Async, func(ref mediagate.JobRef, m mediagate.Media) (io.ReadCloser, int64, error) {
-				if ref.JobID != "job-"+taskID {
-					t.Errorf("opened for %+v", ref)
-				}
-				return io.NopCloser(strings.NewReader("file " + m.Ref)), -1, c.err
-			}}
-			b.Channels.Set(channel)
-			b.submit(1)
-			b.change(task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{
-				{Ref: "a"}, {URL: "https://m.example.com/b", Index: 1}, {Ref: "c", Role: mediagate.RoleCover},
-			}}})
-			_, err := b.mirror()
-			if c.err != nil {
-				kind(t, err, c.want, string(mediagate.CodeResultUnavailable), c.want == mediagate.KindTransient)
-				return
-			}
-			b.ok(err)
-			type file struct {
-				Key, MimeType string
-				Size          int64
-				Role          mediagate.Role
-				Index         int
-			}
-			var got []file
-			for _, r := range b.attempt(1).Results {
-				got = append(got, file{r.Key, r.MimeType, r.Size, r.Role, r.Index})
-			}
-			want := []file{
-				{key(1, 0), "video/test", 6, mediagate.RoleMain, 0},
-				{key(1, 1), "video/test", int64(len("https://m.example.com/b")), mediagate.RoleMain, 1},
-				{key(1, 2), "image/test", 6, mediagate.RoleCover, 0},
-			}
-			same(t, "results", got, want)
-		})
-	}
+	b := setup(t, video)
+	channel := b.AsyncBound()
+	channel.Vendor = opening{b.Async, func(ref mediagate.JobRef, m mediagate.Media) (io.ReadCloser, int64, error) {
+		return io.NopCloser(strings.NewReader(ref.JobID + ": " + m.Ref)), -1, nil
+	}}
+	b.Channels.Set(channel)
+	b.submit(1)
+	b.change(task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{
+		{Ref: "a"}, {URL: "https://m.example.com/b", Index: 1}, {Ref: "c", Role: mediagate.RoleCover},
+	}}})
+	_, err := b.mirror()
+	b.ok(err)
+	same(t, "results", b.shown(), []string{"0 main 0 video/test", "1 main 1 video/test", "2 cover 0 image/test"})
+	same(t, "the first file", string(b.object(key(1, 0))), "job-"+taskID+": a")
 }
 
 // TestD11ReferenceWithoutItsChannel checks that no reference can be opened without the channel

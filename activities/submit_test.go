@@ -804,23 +804,6 @@ func TestCancelJob(t *testing.T) {
 	}
 }
 
-// TestCancelJobOfAnotherAccount checks that a job is not stopped at an account that may be
-// another one, and that the task ends although its job was not stopped.
-func TestCancelJobOfAnotherAccount(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
-	b.submit(1)
-	b.change(task.CancelRequested{})
-	other, vendor := b.Stranger()
-	b.Channels.Set(other)
-	if answer := b.step(task.CancelJob, 1); answer.State != mediagate.AttemptAccepted || answer.Step.Kind != task.Settle {
-		t.Errorf("answer %+v", answer)
-	}
-	if got := append(b.Async.Cancelled(), vendor.Cancelled()...); len(got) != 0 {
-		t.Errorf("stopped %v", got)
-	}
-}
-
 // TestCancelJobWithoutADatabase checks that a database that is away does not count as a vendor
 // that cannot stop the job.
 func TestCancelJobWithoutADatabase(t *testing.T) {

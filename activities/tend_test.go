@@ -8,32 +8,11 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
 )
 
 func TestTend(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "an end is stored, then signalled", func(t *testing.T) {
-		d := newTending(t, 2)
-		d.Engine.OnWake = func(_ context.Context, id string) error {
-			if d.outcome(id) == nil {
-				t.Error("signalled before the outcome was stored")
-			}
-			return nil
-		}
-		d.Async.End("task-0", activitytest.Success())
-		d.Async.End("task-1", activitytest.Failed(mediagate.CodeContentPolicy))
-		d.begin()
-		time.Sleep(20 * time.Second)
-		d.ends()
-		calls := d.Engine.Calls()
-		slices.Sort(calls)
-		same(t, "signals", calls, []string{"wake task-0", "wake task-1"})
-		if got := d.outcome("task-1"); got == nil || got.Succeeded {
-			t.Errorf("outcome %+v", got)
-		}
-	})
 	inBubble(t, "D11 unknown three times in a row is trouble", func(t *testing.T) {
 		d := newTending(t, 1)
 		answers := []mediagate.Kind{mediagate.KindNotFound, mediagate.KindNotFound, mediagate.KindTransient}

@@ -255,48 +255,6 @@ func TestBreakerProbes(t *testing.T) {
 	})
 }
 
-// TestOneProbeForAllProcesses checks that one job is the probe, however many processes there are,
-// and that all learn the state within a second.
-func TestOneProbeForAllProcesses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.NewStore(t, time.Now)
-		a, b := process(store, quiet()), process(store, quiet())
-		enter(t, b).Ended(t.Context(), nil)
-		submits(t, a, mediagate.KindFunds)
-		time.Sleep(time.Second)
-		if b.TakesJobs(gate) {
-			t.Error("the other process does not know after a second")
-		}
-		time.Sleep(30 * time.Second)
-		var mu sync.Mutex
-		var entries []channel.Pass
-		var group sync.WaitGroup
-		for _, p := range []*channel.Breakers{a, b} {
-			for range 10 {
-				group.Go(func() {
-					if e, ok, err := p.Enter(t.Context(), gate, time.Minute); err != nil {
-						t.Error(err)
-					} else if ok {
-						mu.Lock()
-						defer mu.Unlock()
-						entries = append(entries, e)
-					}
-				})
-			}
-		}
-		group.Wait()
-		if len(entries) != 1 {
-			t.Fatalf("%d jobs were let through, want one", len(entries))
-		}
-		entries[0].Ended(t.Context(), nil)
-		time.Sleep(time.Second)
-		if !a.TakesJobs(gate) || !b.TakesJobs(gate) {
-			t.Error("not both know that the channel is back")
-		}
-	})
-}
-
 // TestProbeIsNotLost checks that a process that died with the probe, or did not use it, does not
 // lock out other jobs.
 func TestProbeIsNotLost(t *testing.T) {

@@ -261,13 +261,6 @@ func TestLimitFacts(t *testing.T) {
 			b.changeKey(p, func(k *mediagate.Key) { k.InFlight = new(0) })
 			same(b, "to wait helps not", b.kind(errOf(b.Submit(b.Context(), b.draft(p, unit(1)))), mediagate.KindRateLimited).RetryAfter, 0)
 		},
-		"a repetition of what took the last place is replayed": func(b *bench) {
-			p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(1)})
-			first := b.keyed(p, "k", "body")
-			must2(b.Submit(b.Context(), first))
-			id, replayed := must2(b.Submit(b.Context(), b.keyed(p, "k", "body")))
-			same(b, "replay", []any{id, replayed}, []any{first.Task.ID, true})
-		},
 		"a quota is not set below what is used": func(b *bench) {
 			p := b.newPayerKey(unit(10), mediagate.Key{Quota: unit(10)})
 			b.submit(p, unit(3))

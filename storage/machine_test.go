@@ -40,18 +40,6 @@ func TestMachineFacts(t *testing.T) {
 			same(b, "the attempt", again.State.Last().EndedAt, first.State.Last().EndedAt)
 			same(b, "its outcome is kept", again.State.Last().Outcome != nil, true)
 		},
-		"a task that cannot be read parks, and ends all the same": func(b *bench) {
-			p := b.newPayer(unit(1))
-			id := b.submit(p, unit(1))
-			b.noError(b.database().Exec("UPDATE tasks SET document = '{' WHERE id = ?", id).Error)
-			changed := must(b.Change(b.Context(), id, task.Asked{}))
-			same(b, "parked for", changed.State.Wait.Reason, mediagate.ParkInternal)
-			must(b.Change(b.Context(), id, task.CancelRequested{}))
-			changed = must(b.Change(b.Context(), id, task.EndDue{}))
-			same(b, "status", changed.State.Status, mediagate.StatusCancelled)
-			account := must(b.Account(b.Context(), p.account))
-			same(b, "available", account.Available, unit(1))
-		},
 		"what cannot be read goes with the inputs, at the end of a task whose account wishes that": func(b *bench) {
 			p := b.newPayer(unit(1))
 			b.changeAccount(p, func(a *mediagate.Account) { a.EraseInputs = true })

@@ -274,20 +274,5 @@ func TestSourceFacts(t *testing.T) {
 			list("unknown", mediagate.TaskFilter{AccountID: p.account, Source: "task_none"})
 			same(b, "counted", must(b.CountTasks(b.Context(), mediagate.TaskFilter{Source: source})), 3)
 		},
-		"a chain of fifty goes on from link to link": func(b *bench) {
-			p := b.newPayer(unit(100))
-			ids := []string{b.submit(p, unit(1))}
-			for len(ids) < 50 {
-				ids = append(ids, b.user(p, ids[len(ids)-1]))
-			}
-			for i, id := range ids {
-				if i > 0 {
-					b.goesOn(id, ids[i-1])
-				}
-				b.accept(id, b.now())
-				b.settle(completed(id, unit(1)))
-			}
-			b.money(p, unit(50), 0, unit(50))
-		},
 	})
 }

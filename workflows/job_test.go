@@ -28,9 +28,6 @@ func TestTaskActions(t *testing.T) {
 		runs     int
 		lastSeen activities.JobProgress // the input of the last activity
 	}{
-		"one": {
-			slices: 1, runs: 1, want: activities.JobProgress{Done: 1, Ended: true},
-		},
 		"some": {
 			slices: 3, runs: 3, want: activities.JobProgress{Done: 3, Ended: true}, lastSeen: activities.JobProgress{Done: 2},
 		},

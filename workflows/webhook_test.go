@@ -42,7 +42,6 @@ func TestWebhookSchedule(t *testing.T) {
 	const (
 		again  = mediagate.DeliveryRetry
 		yes    = mediagate.DeliveryDone
-		no     = mediagate.DeliveryAbandon
 		last   = 100 * time.Second
 		second = 10 * time.Second
 		third  = 40 * time.Second
@@ -52,15 +51,11 @@ func TestWebhookSchedule(t *testing.T) {
 		times    []time.Duration
 		state    mediagate.WebhookState
 	}{
-		"at once": {[]mediagate.DeliveryOutcome{yes}, []time.Duration{0}, mediagate.WebhookDelivered},
 		"second attempt": {
 			[]mediagate.DeliveryOutcome{again, yes}, []time.Duration{0, second}, mediagate.WebhookDelivered,
 		},
 		"never": {
 			[]mediagate.DeliveryOutcome{again}, []time.Duration{0, second, third, last}, mediagate.WebhookAbandoned,
-		},
-		"a 4xx after a retry": {
-			[]mediagate.DeliveryOutcome{again, no}, []time.Duration{0, second}, mediagate.WebhookAbandoned,
 		},
 	}
 	for name, c := range cases {

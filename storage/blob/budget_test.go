@@ -225,6 +225,9 @@ func TestShape(t *testing.T) {
 		"one part":                   {DefaultMemory, 2 * gib, partSize, shape{partSize, 1, 3 * partSize}},
 		"less than a part":           {DefaultMemory, 2 * gib, partSize - 1, shape{partSize, 1, 2*partSize - 2 + smallest}},
 		"never more than a part":     {DefaultMemory, 1 << 20, -1, shape{partSize, 1, 2<<20 + smallest}},
+		"no bound":                   {DefaultMemory, 0, -1, shape{partSize, 3, 5 * partSize}},
+		"as many parts as S3 takes":  {DefaultMemory, partSize*maxParts - 1, -1, shape{partSize, 3, 5 * partSize}},
+		"one byte more":              {DefaultMemory, partSize * maxParts, -1, shape{partSize + 1, 3, 5 * (partSize + 1)}},
 		"large parts":                {DefaultMemory, 100 * gib, -1, shape{100*gib/maxParts + 1, 3, 5 * (100*gib/maxParts + 1)}},
 		"large parts, little memory": {MinMemory, 100 * gib, -1, shape{partSize, 1, 3 * partSize}},
 	} {

@@ -107,23 +107,3 @@ func TestFileName(t *testing.T) {
 		})
 	}
 }
-
-func TestPartSizeFor(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ maxBytes, want int64 }{
-		"no bound":                      {0, partSize},
-		"as many parts as S3 takes":     {partSize*maxParts - 1, partSize},
-		"one byte more needs more room": {partSize * maxParts, partSize + 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := partSizeFor(test.maxBytes)
-			if got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
-			}
-			if got*maxParts < test.maxBytes {
-				t.Errorf("%d parts of %d hold less than %d", maxParts, got, test.maxBytes)
-			}
-		})
-	}
-}

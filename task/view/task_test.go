@@ -66,23 +66,6 @@ func TestFilesOfOtherRolesAreNoItems(t *testing.T) {
 	}
 }
 
-// Each type of task fills the list of its name.
-func TestResultLists(t *testing.T) {
-	t.Parallel()
-	for kind, count := range map[mediagate.Type]func(*view.Result) int{
-		mediagate.TypeVideo: func(r *view.Result) int { return len(r.Videos) },
-		mediagate.TypeMusic: func(r *view.Result) int { return len(r.Audios) },
-		mediagate.TypeImage: func(r *view.Result) int { return len(r.Images) },
-		mediagate.TypeArt:   func(r *view.Result) int { return len(r.Images) },
-	} {
-		task := mediagate.Task{Status: mediagate.StatusCompleted, Type: kind, Results: []mediagate.Result{{}}}
-		r := view.Of(&task, 1000, []mediagate.Link{{URL: "https://a"}}).Result
-		if r == nil || count(r) != 1 || len(r.Videos)+len(r.Audios)+len(r.Images) != 1 {
-			t.Errorf("%s: %+v", kind, r)
-		}
-	}
-}
-
 // The stored task is not changed by showing it in another language.
 func TestLanguageOfAView(t *testing.T) {
 	t.Parallel()
