@@ -126,7 +126,7 @@ export function useMadeAny(): boolean | undefined {
   return data && data.data.length > 0;
 }
 
-/** The index of the guides. It lists a page for each built-in model. */
+/** The index of the guides. It lists a page for each model of the catalog, but not for aliases. */
 const guidesQuery = queryOptions({
   queryKey: queryKeys.guides,
   queryFn: async () => (await send('GET', '/llms.txt')).text(),
