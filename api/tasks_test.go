@@ -23,7 +23,9 @@ func TestBadTaskIDs(t *testing.T) {
 	id := g.submit(videos, videoBody)
 	for _, bad := range []string{noTask, "task_1", "task_%00", "%ff", "task_%2f", "..a"} {
 		for _, r := range []request{
-			{path: "/v1/tasks/" + bad}, {path: images + "/" + bad}, {method: http.MethodDelete, path: "/v1/tasks/" + bad},
+			{path: "/v1/tasks/" + bad},
+			{path: images + "/" + bad},
+			{method: http.MethodDelete, path: "/v1/tasks/" + bad},
 			{method: http.MethodPost, path: "/v1/tasks/" + bad + "/cancel"},
 		} {
 			r.key = g.key

@@ -66,8 +66,10 @@ func TestFindAsksEachEndpoint(t *testing.T) {
 		"unknown operation": {suite(), of("somersault", ""), nil, transient, "", nil},
 		"no id":             {suite(), mediagate.JobRef{Operation: "video"}, nil, notFound, "", nil},
 		"sent before v2": {
-			newerSuite(), of("video", "tasks watermark"), replies{none, absent, running},
-			0, "image2video watermark", paths{newer, text, image},
+			newerSuite(), of("video", "tasks watermark"),
+			replies{none, absent, running},
+			0, "image2video watermark",
+			paths{newer, text, image},
 		},
 		"of neither, asked by v2": {
 			newerSuite(), of("video", "tasks"), replies{none, absent, absent}, notFound, "", paths{newer, text, image},

@@ -8,9 +8,10 @@ import type { List } from '../../api/types';
 import { useMay, useSession } from '../../session';
 import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Right, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 export function Accounts() {
   usePageTitle(w.accountsTitle);

@@ -7,11 +7,12 @@ import type { AuditEntry } from '../../api/admin';
 import type { List } from '../../api/types';
 import { Button, Empty, Field, Loading, PageHead, Problem, Select, Table, Time, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { shifted } from '../usage/tasks';
 import { changesOf, reasonOf, type Change } from './changes';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 const filters = ['action', 'by', 'object', 'account', 'from', 'to'] as const;
 type Filter = (typeof filters)[number];
 

@@ -10,10 +10,11 @@ import { useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Amount, Button, Empty, Loading, PageHead, Problem, Right, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { AccountLink } from './parts';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 type Row = UsageItem & { account?: string; account_name?: string };
 const groups = ['day', 'model', 'account', 'key'] as const;

@@ -9,12 +9,13 @@ import { queryKeys } from '../../api/queryKeys';
 import { queryClient, useMay } from '../../session';
 import { Badge, Button, Code, Dialog, Facts, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { ChannelChoice, mostReason } from './Levers';
 import { Elsewhere } from './parts';
 import { previewOf, type SkippedBy } from './preview';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 /** How many task ids the preview shows. */
 const shown = 5;

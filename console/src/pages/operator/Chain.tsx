@@ -12,6 +12,7 @@ import { StateBadge, StatusBadge } from '../../task/State';
 import { isOpen } from '../../task/useTask';
 import { Table } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { TaskLink } from './parts';
 
 const w = words.task.chain;
@@ -61,7 +62,7 @@ function Tasks({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section>
       <h2>{title}</h2>
-      <Table cards label={title} head={[words.operator.task, words.operator.state, words.operator.fields]}>
+      <Table cards label={title} head={[operatorWords.task, operatorWords.state, operatorWords.fields]}>
         {children}
       </Table>
     </section>
@@ -72,8 +73,8 @@ function Row({ id, badge, fields, linked }: { id: string; badge: ReactNode; fiel
   return (
     <tr>
       <th scope="row">{linked ? <TaskLink id={id} /> : <span className="mono">{id}</span>}</th>
-      <td data-label={words.operator.state}>{badge}</td>
-      <td className="mono" data-label={words.operator.fields}>{fields.join(', ')}</td>
+      <td data-label={operatorWords.state}>{badge}</td>
+      <td className="mono" data-label={operatorWords.fields}>{fields.join(', ')}</td>
     </tr>
   );
 }

@@ -7,13 +7,14 @@ import { queryClient, useMay } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Ago, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Right, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { mostReason } from './Levers';
 import { Elsewhere, Soon, useSaid } from './parts';
 import { channelsQuery, toneOf } from './queries';
 import { runbookOf } from './runbook';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 export function Channels() {
   usePageTitle(w.channelsTitle);

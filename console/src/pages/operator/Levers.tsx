@@ -7,10 +7,11 @@ import { queryKeys } from '../../api/queryKeys';
 import { queryClient, useMay } from '../../session';
 import { Button, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { channelsQuery, usable } from './queries';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 /** The longest reason that the API takes. */
 export const mostReason = 255;

@@ -11,6 +11,7 @@ import { queryClient, useMay, useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Amount, Badge, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem, formatAmount, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { KeyList } from '../keys/Keys';
 import { Period } from '../usage/Period';
 import { dateOf, rangeOf, startOf, type Chosen } from '../usage/range';
@@ -20,7 +21,7 @@ import { LedgerTable } from './OperatorTask';
 import { useSaid } from './parts';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 export function OperatorAccount() {
   const { id } = useParams({ from: '/frame/operator/accounts/$id' });

@@ -12,13 +12,14 @@ import { FailureNote, Money, StateBadge } from '../../task/State';
 import { isOpen, isUnknown } from '../../task/useTask';
 import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Right, Table, Time, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { Levers, OrderDialog, type Order } from './Levers';
 import { MadeFrom, UsedBy } from './Chain';
 import { lastErrorOf, type FailedAttempt } from './lastError';
 import { AccountLink, Elsewhere, Soon, TaskLink, TasksLinked, Why, readable, useSaid } from './parts';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 export function OperatorTask() {
   const { id } = useParams({ from: '/frame/operator/tasks/$id' });

@@ -3,10 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { channelsQuery, readyQuery, stuckCountQuery, toneOf } from './queries';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 export function Strip() {
   const ready = useQuery(readyQuery);
@@ -18,7 +19,7 @@ export function Strip() {
       {stuck === 0 && <Badge tone="good">{w.noneStuck}</Badge>}
       {stuck !== undefined && stuck > 0 && (
         <Link to="/operator">
-          <Badge tone="warn">{w.someStuck(stuck)}</Badge>
+          <Badge tone="warn">{words.shell.someStuck(stuck)}</Badge>
         </Link>
       )}
       {ready.data?.status === 'ready' && <Badge tone="good">{w.ready}</Badge>}

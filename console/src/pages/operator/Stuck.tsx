@@ -10,6 +10,7 @@ import { Money, StateBadge } from '../../task/State';
 import { isOpen } from '../../task/useTask';
 import { Ago, Badge, Button, Empty, Field, Loading, PageHead, Problem, Select, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { dayOf, queryOf } from '../tasks/Filters';
 import { Bulk } from './Bulk';
 import { Levers, OrderDialog, type Order } from './Levers';
@@ -18,7 +19,7 @@ import { channelsQuery } from './queries';
 import { Strip } from './Strip';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 const names = ['q', 'status', 'type', 'model', 'account', 'channel', 'webhook', 'reference', 'source', 'created_after', 'created_before'] as const;
 type Filter = (typeof names)[number];

@@ -7,5 +7,5 @@ import { stuckCountQuery } from './queries';
 
 export function StuckCount() {
   const { data: stuck = 0 } = useQuery(stuckCountQuery);
-  return stuck > 0 && <Badge tone="warn">{words.operator.someStuck(stuck)}</Badge>;
+  return stuck > 0 && <Badge tone="warn">{words.shell.someStuck(stuck)}</Badge>;
 }

@@ -2,8 +2,9 @@
 import type { AuditEntry } from '../../api/admin';
 import { capitalised, formatTime } from '../../ui/format';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 
-const w = words.operator;
+const w = operatorWords;
 
 export interface Change {
   field: string;

@@ -4,10 +4,11 @@ import { Fragment, useEffect, useRef, useState, type ReactElement, type ReactNod
 import type { Stuck } from '../../api/admin';
 import { formatDuration, formatTime, useNow, type Tone } from '../../ui';
 import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { runbookOf } from './runbook';
 import css from './operator.module.css';
 
-const w = words.operator;
+const w = operatorWords;
 
 function At({ unix, children }: { unix: number; children: ReactNode }) {
   return (

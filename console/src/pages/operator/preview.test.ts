@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 import { previewOf } from './preview';
 
-const skip = words.operator.bulk.skip;
+const skip = operatorWords.bulk.skip;
 
 test('a preview counts what is changed and what is skipped, the most frequent reason first', () => {
   expect(previewOf({ matched: 7, checked: 7, applies: 2, skipped: { ending: 1, ended: 4 } })).toEqual({

@@ -1,6 +1,6 @@
 // The preview of a command for many tasks, as the API's dry run counts it.
 import type { Matched, SkipReason } from '../../api/admin';
-import { words } from '../../words';
+import { operatorWords } from '../../words/operator';
 
 export interface SkippedBy {
   reason: string;
@@ -23,7 +23,7 @@ export interface Preview {
 }
 
 // The type checks that each reason of the API has its words. An API of a newer version may send others.
-const reasons: Record<SkipReason, string> = words.operator.bulk.skip;
+const reasons: Record<SkipReason, string> = operatorWords.bulk.skip;
 
 /** The counts of a dry run, or null if an API of an older version sent none. */
 export function previewOf({ matched, checked, applies, skipped }: Matched): Preview | null {
