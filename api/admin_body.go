@@ -23,8 +23,9 @@ type fields struct {
 	err    error
 }
 
-// settingsFields are all fields that a body about accounts, money and keys may have. Each is a
-// single value or a list of texts, except caps, which is an object.
+// settingsFields are all fields that the bodies of settings may have: those about accounts, money,
+// keys, endpoints, webhook tests and recovery. Each is a single value or a list of texts, except
+// caps, which is an object.
 var settingsFields = fieldMaskOf(
 	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips",
 	"rate", "in_flight", "unpaid", "uploads_per_day", "scopes", "strict",

@@ -21,8 +21,8 @@ const (
 	maxPace     = 100 // a higher rate would leave clients too little of the database
 	// shownTasks is how many task ids a dry run lists, and how many tasks it reads at once.
 	shownTasks = 100
-	// checkedTasks is how many tasks a dry run checks for whether the command applies. Each open task
-	// takes some queries.
+	// checkedTasks is how many tasks a dry run checks, to see whether the command applies to them.
+	// Each open task takes some queries.
 	checkedTasks = 1000
 	jobPrefix    = "job_"
 )
@@ -42,8 +42,9 @@ type jobView struct {
 	Job     *string `json:"job"`
 }
 
-// dryView is what a job would do. Checked are the newest of the tasks that match: the command applies
-// to some of them, and the job would skip the others. Tasks lists the ids of the newest.
+// dryView is what a job would do. Checked is how many of the tasks that match were checked, the newest
+// first. Of these, Applies counts the tasks to which the command applies, and Skipped those that the
+// job would skip, by reason. Tasks lists the ids of the newest.
 type dryView struct {
 	Matched int                     `json:"matched"`
 	Checked int                     `json:"checked"`

@@ -20,8 +20,8 @@ import (
 
 const (
 	adoptHeader = "Mediagate-Adopt"
-	// adoptMargin is how long after its wait a request may note whether its client got the answer.
-	// If it has noted nothing by then, an equal request adopts the task.
+	// adoptMargin is the time that a request has after its wait to note whether its client got the
+	// answer. If it has noted nothing by then, an equal request adopts the task.
 	adoptMargin = 30 * time.Second
 	// noteTime bounds the write that notes whether a client got its answer.
 	noteTime = 2 * time.Second

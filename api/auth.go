@@ -64,7 +64,7 @@ func bearer(r *http.Request) (string, bool) {
 // credential is what a call authenticates with.
 type credential struct {
 	token   string
-	session bool // the token belongs to a session, it is not a key
+	session bool // the token is that of a session, and not a key
 }
 
 // findCredential returns the call's one credential. It refuses a call with several different

@@ -84,7 +84,7 @@ func errTooLarge(limit int64) error {
 	return mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes", limit)
 }
 
-// firstBuffer is the size of a body's first buffer, whatever length the request announces.
+// firstBuffer is the most that a body's first buffer holds, whatever length the request announces.
 const firstBuffer = 32 << 10
 
 // bodies names what Limits.Bodies bounds, for messages.

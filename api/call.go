@@ -106,7 +106,7 @@ func (c *call) withoutTimeout(f func()) {
 	c.setTimeout(left)
 }
 
-// answerWithin extends the deadline of the answer by the time that the call waits.
+// answerWithin sets the deadline of the answer to half a minute after the end of the call's wait.
 func (c *call) answerWithin(wait time.Duration) {
 	const more = 30 * time.Second
 	c.writeBy(time.Now().Add(wait + more))

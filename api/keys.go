@@ -199,7 +199,7 @@ func (s *Server) changeOwnKey(
 }
 
 // renewOwnKey gives the caller a new secret of the key. The key must not exceed what the caller
-// may do itself, and the caller pays for its quota.
+// may do itself, and the caller pays for the key's unspent quota.
 func (s *Server) renewOwnKey(
 	c *call, f *fields, id string, secret mediagate.KeySecret, grace time.Duration,
 ) (mediagate.Key, error) {

@@ -17,9 +17,9 @@ func (c *call) tryAcquire(of *limit.Limit, n int64, what string) (*limit.Permit,
 	return permit, nil
 }
 
-// errNoRoom is the error of a call that gets no units of a limit: its account uses its whole
-// share, or the process has none left. what names the units, such as "request bodies in
-// progress".
+// errNoRoom is the error of a call that gets no units of a limit. If its account holds units or
+// waits for some, the account has its share: KindRateLimited. Otherwise the process has none left:
+// KindUnavailable. what names the units, such as "request bodies in progress".
 func (c *call) errNoRoom(of *limit.Limit, what string) error {
 	if of.Uses(c.tenant()) {
 		return &mediagate.Error{

@@ -44,8 +44,8 @@ func newLookupCache[T any](now func() time.Time, lookUp func(context.Context, [3
 var errUnknownHash = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "unknown hash"}
 
 // find returns what belongs to the hash: KindNotFound if nothing does, and the store's errors.
-// Before it queries the store about a hash that it has never seen, it acquires a permit, unless
-// acquire is nil.
+// Before it queries the store about a hash for which it has no value, not even a stale one, it
+// acquires a permit, unless acquire is nil.
 func (r *lookupCache[T]) find(ctx context.Context, hash [32]byte, acquire permitFunc) (T, error) {
 	var none T
 	now := r.now()

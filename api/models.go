@@ -376,7 +376,7 @@ const (
 	dialectGemini
 )
 
-// listDialect returns the dialect of a call for models, by its headers.
+// listDialect returns the dialect of a call for models, by its headers and by ?key=.
 func (c *call) listDialect() dialect {
 	switch header := c.Request().Header; {
 	case header.Get("Anthropic-Version") != "":

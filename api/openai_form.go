@@ -147,7 +147,8 @@ func digestOf(parts []formPart) (digest [sha256.Size]byte) {
 	return digest
 }
 
-// isFile reports whether the part is a file: it has a file name, or its bytes look like one.
+// isFile reports whether the part is a file: it has a file name, or its bytes are those of a picture
+// or cannot be stored as a text.
 func (p formPart) isFile() bool {
 	return p.named || p.isPicture() || !storable(string(p.content))
 }

@@ -39,9 +39,9 @@ func (s *Server) handleImages(c *call) error { return s.answerImages(c, s.readIm
 // handleImageEdits accepts a form with pictures to edit, and answers like handleImages.
 func (s *Server) handleImageEdits(c *call) error { return s.answerImages(c, s.readImageEdits) }
 
-// answerImages makes a task from the body that the function read returns. It answers with pictures
-// in the format that read returns. It answers with an acknowledgement if that format is empty, or
-// if the client asks for one (Prefer: respond-async).
+// answerImages reads a submit with the function read, and makes its task. It answers with pictures
+// in the format that read returns. If that format is empty, or if the client prefers it
+// (Prefer: respond-async), the answer is an acknowledgement.
 func (s *Server) answerImages(c *call, read func(*call) (submitRequest, string, error)) error {
 	format := ""
 	_, async := preference(c.Request().Header, asyncPreference)

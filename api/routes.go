@@ -54,9 +54,9 @@ type body uint8
 
 const (
 	bodyNone  body = iota // none; a body that comes anyway is skipped
-	bodyJSON              // one object
+	bodyJSON              // one object; for OpenAI's clients also a form, see readParts
 	bodyMaybe             // one object; an empty body counts as {}
-	bodyForm              // multipart, with one file
+	bodyForm              // multipart, with one file that is streamed into the bucket
 )
 
 const (

@@ -90,8 +90,8 @@ func (s *Server) noTaskFiles(r catalog.Request) error {
 	return nil
 }
 
-// withPlaceholders returns the parameters for a question to an adapter: each task file that has
-// no address yet gets a placeholder.
+// withPlaceholders returns the parameters for a question to an adapter. Each field that names a
+// file of a task gets a placeholder, since the vendor's address of the file is not known yet.
 func withPlaceholders(params json.RawMessage, files []mediagate.TaskFile) (json.RawMessage, error) {
 	if len(files) == 0 {
 		return params, nil

@@ -41,7 +41,7 @@ const (
 	speechLease = 30 * time.Second
 	speechRenew = 10 * time.Second // also how often each process looks for holds to void
 	speechBatch = 100
-	speechCall  = 5 * time.Second  // for one such query
+	speechCall  = 5 * time.Second  // for one query about holds
 	speechFirst = 60 * time.Second // until the first sound
 	speechStall = 30 * time.Second // how long a client may read nothing
 	speechError = 10 * time.Second // for sending an error
@@ -191,8 +191,9 @@ func (u *speechRequest) clientLeft() bool {
 	return u.call.server.Err() == nil && u.call.Request().Context().Err() != nil
 }
 
-// answerUnspoken answers a call without any sound. A client that left before the vendor refused
-// is charged, like one that leaves later.
+// answerUnspoken answers a call without any sound. A client that left before the vendor answered
+// is charged, like one that leaves later, since the vendor may have spoken (KindAmbiguous). After
+// any other error, nothing is charged.
 func (u *speechRequest) answerUnspoken(err error, late bool) error {
 	if u.clientLeft() && !late {
 		if mediagate.Is(err, mediagate.KindAmbiguous) {

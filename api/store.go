@@ -44,7 +44,7 @@ type SubmitStore interface {
 		ctx context.Context, accountID, idempotencyKey, path string, body [32]byte,
 	) (taskID string, found bool, err error)
 	// CheckHold checks whether account and key can pay for a hold: KindPayment if they cannot,
-	// KindUnauthenticated if the key is gone.
+	// KindForbidden if the account is suspended, KindUnauthenticated if the key is gone.
 	CheckHold(ctx context.Context, accountID, keyID string, hold mediagate.Micros) error
 }
 
@@ -291,7 +291,7 @@ type Remover interface {
 	Remove(ctx context.Context, folder string, objects ...string) error
 }
 
-// Files keeps the uploads that have a public link.
+// Files keeps the uploads that have a public link, and reads any object of the bucket.
 type Files interface {
 	// PutFile stores a file of at most maxBytes while it arrives, and returns its size. If the
 	// reader fails it stores nothing.

@@ -53,12 +53,12 @@ func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, query strin
 
 // linkAge returns a part of the ETag that changes when a client has to get a newer link to a file.
 //
-//   - For a link that lives for all of link_ttl it stays the same for half of that, and for a
-//     day at most. With a link_ttl of an hour, a client that got its link at 10:01 is told until
+//   - For a link that lives for all of link_ttl, the part stays the same for half of that, and for
+//     a day at most. With a link_ttl of an hour, a client that got its link at 10:01 is told until
 //     10:30 that nothing has changed. The link then still works for 31 minutes.
-//   - A link that ends sooner does so with its file or with our credentials. For such a link it
-//     stays the same as long as a new link would end in the same minute.
-//   - For a file without a link it never changes.
+//   - A link that ends sooner ends with its file or with our credentials. For such a link, the
+//     part stays the same as long as a new link would end in the same minute.
+//   - For a file without a link, the part never changes.
 func (s *Server) linkAge(link mediagate.Link) string {
 	now := s.now()
 	switch {

@@ -43,11 +43,11 @@ func newWaiterRow(n mediagate.NewTask, now time.Time) *idempotencyRow {
 	}
 }
 
-// Adopt gives the waiter the account's oldest task that an equal request made and whose answer
-// no client got. Concurrent waiters get different tasks, or none. The waiter's idempotency key
-// is stored with the adoption, for a day or longer (see saveEnd), so that a repeated request
-// with the key gets the same task. If another request has taken the key meanwhile, Adopt adopts
-// nothing.
+// Adopt gives the waiter a task of the account that an equal request made and whose answer no
+// client got. Of several such tasks it takes the one whose record opened first. Concurrent waiters
+// get different tasks, or none. The waiter's idempotency key is stored with the adoption, for a day
+// or longer (see saveEnd), so that a repeated request with the key gets the same task. If another
+// request has taken the key meanwhile, Adopt adopts nothing.
 //
 // The adopted record gets the waiter's own key and closes for the time of its wait. If this
 // waiter loses its client too, the record opens again, and the next equal request adopts the

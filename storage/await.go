@@ -56,7 +56,7 @@ func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after *t
 	case *is == *was:
 	case is.Claim == was.Claim:
 		// An event wants the job polled now, for example the last poll at the deadline (D10). If
-		// the row is claimed, hinted_at makes its release set the next poll to this time.
+		// the row is claimed, hinted_at makes the row due at once when the claim is released.
 		_, err = exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
 			at(is.NextPollAt), at(s.clock()), after.ID, a.N)
 	default: // the poller releases the row; a hint may have come since the row was read (D8)

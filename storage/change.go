@@ -14,7 +14,7 @@ import (
 
 // Change applies events to a task in one transaction. It locks the task's row, loads the state,
 // applies the events, and writes the differences together with the ledger entries, the counters
-// and the wakes. All changes of a task go this way, except where rows are moved in bulk.
+// and the wakes. All changes of a task go this way, except erasures and changes of many rows.
 //
 // The returned state has the last attempt and the attempts that the events name. If one event
 // is refused, none of them changes anything. Returns KindConflict for a refused event,

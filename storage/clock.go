@@ -56,8 +56,9 @@ type reading struct {
 	doubt  time.Duration
 }
 
-// readingOf returns the reading that a query gives: the query was sent at began, took that
-// long, and returned the time at. The database read its clock at some point in between.
+// readingOf returns the reading that a query gives. The query was sent at the time began, its
+// answer came after the duration took, and the answer is the time at. The database read its
+// clock at some point in between.
 //
 // Example: the query is sent at 12:00:00.000, takes 40 ms, and returns 12:00:01.020. Half the
 // time after the query was sent it was 12:00:00.020 here, so the offset is 1.000 s and the

@@ -3,10 +3,10 @@
 // deliver.
 //
 // Every decision about a task is made in a transaction of the database. A workflow asks for the
-// next step and carries it out. One function changes a task: Change applies events of package task
+// next step and carries it out. One function moves a task on: Change applies events of package task
 // under the lock of the task's row. Where many rows change at once, one statement changes them all,
-// and its comment names the event that the statement stands for. Callers may repeat any call, die
-// between two calls, or race each other.
+// and its comment names the event that the statement stands for. EraseTask erases a task that has
+// ended. Callers may repeat any call, die between two calls, or race each other.
 //
 // Every transaction locks rows in the same order: the task, its attempts, its await row, its
 // queue rows, then the key, the account, and the wakes last. The busiest rows are locked last

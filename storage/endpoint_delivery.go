@@ -252,8 +252,9 @@ func (s *Store) DueEndpoints(ctx context.Context, busy []string, most int) (ids 
 }
 
 // ClaimDeliveries claims due deliveries of an endpoint for the time of the lease, the longest
-// due first. If the sender dies, another sender claims them after the lease. The turn has no
-// deliveries if none is due, or if the endpoint is disabled or deleted.
+// due first. The turn lists them in the order of their creation. If the sender dies, another
+// sender claims them after the lease. The turn has no deliveries if none is due, or if the
+// endpoint is disabled or deleted.
 //
 // The claim needs no column of its own: it moves next_at to the end of the lease, and the
 // sender must show that time to record an attempt. Example: sender A claims at 12:00:00 with a

@@ -25,12 +25,12 @@ func (s *Store) NoteCrossings(ctx context.Context) error {
 }
 
 // beginWatch sets the marks of an account when an endpoint subscribes to an event about money,
-// so that only later crossings make events.
+// so that only later crossings make events. The parameters are the endpoint before the change
+// and after it. For a new endpoint the first is zero.
 //
 // Example: an account has 3.00 available. An endpoint with a balance_low of 5.00 is added: its
 // mark says "below" at once, and there is no event. The account gets 10.00, and the next pass
-// clears the mark. When the balance falls to 4.00, there is an event. was is the endpoint
-// before the change, the zero Endpoint for a new one.
+// clears the mark. When the balance falls to 4.00, there is an event.
 func (s *Store) beginWatch(tx *gorm.DB, was, is mediagate.Endpoint) error {
 	if is.Wants(mediagate.EventBalanceLow) && is.BalanceLow != nil {
 		// A change of other settings leaves the mark, so that a crossing since the last pass is

@@ -20,9 +20,9 @@ import (
 // row of a task records for good what it may no longer hold, and every write to an ended task
 // reads that record under the lock of the row.
 
-// worksOn is the condition that a task works on a file of another task. The second term lets
-// the planner use the partial index tasks_source. Such a task names the earlier result in its
-// Plan.Source. A task that only uses a file as an input is found by usesFile.
+// worksOn is the condition that a task works on the result of another task, which it names in its
+// Plan.Source. usesFile is the condition that a task uses a file as an input. The second term
+// lets the planner use the partial index tasks_source.
 const worksOn = "source_id = ? AND source_id <> ''"
 
 // EraseTask erases a task that has ended. It overwrites what the client and the vendors wrote,

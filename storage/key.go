@@ -13,7 +13,8 @@ import (
 )
 
 // keyRow is a key with its shared quota. The two parts come from two rows of the table keys, or
-// twice from the same row if the key was never rotated.
+// from one row if the key has the quota itself: if it was never rotated, or is the first key of a
+// rotation.
 type keyRow struct {
 	ownKey
 	sharedQuota
@@ -218,10 +219,10 @@ func (s *Store) noteKey(
 }
 
 // UpdateKey calls change with a locked key and stores the changed settings: the name, models,
-// group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The last four belong
-// to the shared quota. change may be called more than once. If it returns an error, UpdateKey
-// returns that error and changes nothing. Returns KindNotFound, and KindInvalid for a quota or
-// a cap below the used amount.
+// group, scopes, addresses, expiry, strict mode, quota, caps, rate and the limit of tasks in
+// flight. The last four belong to the shared quota. change may be called more than once. If it
+// returns an error, UpdateKey returns that error and changes nothing. Returns KindNotFound, and
+// KindInvalid for a quota or a cap below the used amount.
 //
 // Holds lock the same row. So change sees the used amounts as they are, and a submit that waits
 // for the lock is checked against the new limits.

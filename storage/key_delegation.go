@@ -62,8 +62,8 @@ func (s *Store) GiveKey(
 
 // ChangeKey is UpdateKey on behalf of another key of the account, or of the key itself. It calls
 // check for each live key that the change concerns, since keys that share a quota share limits.
-// check reports whether that key may do more than before with its quota. Returns the errors of
-// GiveKey and UpdateKey.
+// check reports whether that key gains anything other than quota. Returns the errors of GiveKey
+// and UpdateKey.
 func (s *Store) ChangeKey(
 	ctx context.Context, giver, id string,
 	change func(giver mediagate.Key, k *mediagate.Key) error,

@@ -50,9 +50,9 @@ func (p period) end(r keyRow, now time.Time) time.Time {
 	if counted, _ := r.counted(p); counted.After(start.Time) {
 		start = counted
 	}
-	// The period's most days after its start lie in the next period, and begin goes back to its
-	// first moment. Example: 1 February and 31 days give 4 March (3 March in a leap year), whose
-	// month began on 1 March.
+	// The start plus the most days of a period lies in the next period, and p.begin goes back to
+	// the first moment of that one. Example: 1 February plus 31 days is 4 March (3 March in a leap
+	// year), and that month began on 1 March.
 	return p.begin(start.AddDate(0, 0, p.days))
 }
 

@@ -123,7 +123,7 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 // insert returns the INSERT of the transfer up to its last value, the counted day, which the caller
 // appends.
 //
-// The INSERT is one by SELECT, because a submit takes the counted day from the row of payer
+// It is an INSERT by SELECT, because a submit takes the counted day from the row of payer
 // (submission.parts), in the statement that locks key and account.
 func (r transferRow) insert() *statement {
 	return (&statement{}).with(`INSERT INTO ledger_transfers
@@ -159,7 +159,7 @@ const maxAccount = math.MaxInt64 / 4
 // Grant gives an account money. A negative amount takes money back. A repeated grant, with the same
 // reference and the same amount, changes nothing and returns the first one. Returns KindInvalid for
 // zero, KindNotFound for an unknown account, and KindConflict if the reference was used with another
-// amount or if the available balance would become negative.
+// amount, if the available balance would become negative, or if the account would exceed maxAccount.
 func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (
 	g mediagate.Transfer, available mediagate.Micros, created bool, err error,
 ) {

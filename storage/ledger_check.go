@@ -58,9 +58,9 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 }
 
 // alone makes PostgreSQL run the statements of the transaction in one process, which reads each
-// table once: each parallel worker would read the inner side of a merge join again. Compiling the
-// statements costs more than it saves. The sums of keys and hours need more memory than a client's
-// statements do.
+// table once: each parallel worker would read the inner side of a merge join again. alone also
+// switches jit off, since compiling the statements costs more than it saves, and raises work_mem,
+// since the sums of keys and hours need more memory than a client's statements do.
 func (s *Store) alone(tx *gorm.DB) error {
 	if s.lite {
 		return nil

@@ -49,7 +49,7 @@ const lineModel = `CASE l.kind WHEN 'grant' THEN '' ELSE COALESCE(
 
 // Statement lists the transfers of an account in a span of time, oldest first, with the opening and
 // the closing balance. Returns KindNotFound for an unknown account, and KindInvalid when After names
-// no transfer of the statement.
+// no transfer of the account, or one before the span.
 //
 // The opening balance is the present balance minus the changes since the time of the opening. The
 // changes are read as few sums, however old the account is.

@@ -25,8 +25,8 @@ import (
 //	stuck                            tasks_stuck: id; wakes_stuck                      the same
 //
 // A filter by time is a range of ids in each of these indexes. Type, model and channel together
-// are a kind. A list with a filter of the second line first reads one row of each kind from the
-// index, and then merges the newest tasks of each kind and status that the filter allows.
+// are a kind. A list by a part of a kind, or by the status, first reads one row of each kind from
+// the index, and then merges the newest tasks of each kind and status that the filter allows.
 //
 // Some combinations read more rows than they show. With another filter, a list by reference reads
 // all tasks that have the reference; clients choose references to tell tasks apart, so these are

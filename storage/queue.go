@@ -13,9 +13,9 @@ import (
 )
 
 // Slots (D7) have no counter. The taken slots of a channel are the attempts under any of its names
-// that have not ended, since their jobs run or may run, and the grants that are not used yet. A
-// transaction that takes a slot locks the channel's row first, so that no two transactions take the
-// last slot. If it also locks a task, it locks the task before the channel.
+// whose jobs run or may run (holdsSlot), and the grants that are not used yet. A transaction that
+// takes a slot locks the channel's row first, so that no two transactions take the last slot. If it
+// also locks a task, it locks the task before the channel.
 
 // loadQueue reads the channels for which the task is queued, and whether one of them has granted it
 // a slot.
@@ -93,8 +93,8 @@ func named[T ~string](column string, names []T) (condition string, args []any) {
 
 // holdsSlot is the condition that an attempt has a slot. Its parameter is the time.
 //
-// slot_until is NULL while the job is known to run or to be on its way. Otherwise it is the end of
-// three times the job's expected duration (D7): the slot of a lost submission is free after that.
+// slot_until is NULL while the job is known to run or to be on its way. If it is not known whether
+// the job runs, the slot is free after three times the job's expected duration (D7).
 // The partial index attempts_slots (channel, where ended_at IS NULL) serves the condition.
 const holdsSlot = "ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?)"
 
@@ -273,8 +273,8 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 			}
 		}
 		now := s.clock()
-		// An unused grant goes back, and its task goes behind the others of its account. No row is the
-		// normal case. The index queue_granted (channel, granted_at) serves it.
+		// An unused grant goes back, and its task goes behind the others of its account. Normally no
+		// row matches. The index queue_granted (channel, granted_at) serves the statement.
 		if _, err := exec(tx, "UPDATE queue SET granted_at = NULL, since = ? WHERE channel = ? AND granted_at <= ?",
 			at(now), g.Channel, at(now.Add(-g.TakeBack))); err != nil {
 			return err

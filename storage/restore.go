@@ -11,9 +11,9 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// NoteRestore records that the database was restored to a time. A repeated call records nothing. Both
-// return when the restore was first recorded (D17). Returns KindInvalid for a time in the future, or
-// before the oldest open task was submitted.
+// NoteRestore records that the database was restored to a time. A repeated call records nothing.
+// Each call returns when the restore was first recorded (D17). Returns KindInvalid for a time in
+// the future, or before the oldest open task was submitted.
 //
 // The command mediagate recover repeats its call until all tasks are marked. The stored time of
 // the first call separates tasks of the backup from tasks that were submitted after it.

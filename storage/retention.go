@@ -31,7 +31,7 @@ type retained struct {
 	table, id string // ids of the column begin with prefix and a time
 	prefix    string
 	due       string   // the condition that the row may be removed (D16)
-	settled   string   // the condition that a row that is not due now never becomes due; empty: false
+	settled   string   // the condition of rows that are not due now and never become due; empty: false
 	locked    bool     // the tasks' rows are locked, and the condition is checked again
 	remove    []string // the statements; the rows of the last one are counted
 }
@@ -352,7 +352,7 @@ func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 }
 
 // removalRow is a row of retention: the progress with one kind. EndedAt is when retention last
-// came to the end of the kind; zero before that.
+// came to the end of the kind. Only NoteRemoval sets it: for kinds of RemoveRows it stays zero.
 type removalRow struct {
 	Kind    mediagate.Removal
 	Mark    string
@@ -378,8 +378,9 @@ func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, er
 // NoteRemoval adds to the count of removed rows of a kind and moves its mark. With ended, it also
 // records the time when retention came to the end of the kind.
 //
-// NoteRemoval is for kinds that RemoveRows does not remove: objects of the bucket, uploads and
-// sessions. The mark of objects is a key of the bucket.
+// NoteRemoval is for kinds that RemoveRows does not remove, for example objects of the bucket,
+// uploads and sessions, and for RemovalRun, the end of a whole run. The mark of objects is a key of
+// the bucket.
 func (s *Store) NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error {
 	return s.write(ctx, "note removal", func(tx *gorm.DB) error {
 		row, err := s.lockRemoval(tx, kind)

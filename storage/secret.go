@@ -77,7 +77,7 @@ func (s *Store) seal(owner secretOwner, secret []byte) ([]byte, error) {
 	return s.seals[0].Seal(nil, nil, secret, owner.bound()), nil //nolint:gosec // this cipher draws its own nonce
 }
 
-// unseal decrypts the secret of a row. key is the index of the key that did.
+// unseal decrypts the secret of a row. key is the index of the encryption key that decrypts it.
 func (s *Store) unseal(r secretRow) (secret []byte, key int, err error) {
 	// GCM detects a wrong key, so the keys are tried in order.
 	for i, seal := range s.seals {

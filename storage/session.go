@@ -24,8 +24,8 @@ import (
 // grants, and its expiry.
 //
 // Each field of variable length is quoted, so that two different sessions never give the same
-// text. link is among the fields, so that a change of the column once cannot turn the row of a link
-// into a session.
+// text. link is among the fields, so that the row of a link cannot be turned into a session by a
+// change of its column "once".
 func sessionMAC(key []byte, session mediagate.Session, link bool) []byte {
 	mac := hmac.New(sha256.New, key)
 	_, _ = fmt.Fprintf(mac, "mediagate session %x %x %q %q %t %d", session.Hash, session.OperatorHash,

@@ -284,9 +284,9 @@ func retry(what string, transaction func() error) error {
 	return dbError(err, what)
 }
 
-// writeFor runs f as write does, for transactions that move money or hold a slot: they lock the row
-// of the account or of a key, for which all submits of the account wait. Changes of settings, which
-// are rare, use write.
+// writeFor runs f as write does, for transactions that lock the account's row, for which all submits
+// of the account wait. Changes of keys, which are rare, and VoidSpeeches, which ends one hold at a
+// time, use write.
 //
 // The permit comes before the connection: a write without a permit waits without a connection.
 func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx *gorm.DB) error) error {
@@ -337,9 +337,9 @@ func (s *Store) either(postgres, sqlite string) string {
 
 // forUpdate is the clause that locks the rows of a SELECT against changes. The lock is NO KEY
 // UPDATE, so writes of rows that refer to the locked rows by a foreign key do not wait for it.
-// With FOR UPDATE even a later write of such a row would wait: PostgreSQL checks the reference
-// again when a transaction writes the referring row a second time. SQLite needs no lock: its
-// transactions begin by taking the one write lock.
+// With FOR UPDATE, inserts of such rows would wait, and also updates: PostgreSQL checks the
+// reference again when a transaction writes a referring row a second time. SQLite needs no lock:
+// its transactions begin by taking the one write lock.
 func (s *Store) forUpdate(of string) string { return s.either(" FOR NO KEY UPDATE OF "+of, "") }
 
 // skipLocked is forUpdate that leaves out rows which another transaction has locked.

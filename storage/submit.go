@@ -245,8 +245,8 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 //	payer     has one row if both have
 //	part0...  write the task, the hold, the wake and the counters, each once for the row of payer
 //
-// The last SELECT says whether able and payer had a row. Without a row in able the hold is
-// refused; with one in able alone the request is a repetition.
+// The last SELECT says whether able and payer had a row. If able had none, the hold is refused.
+// If able had one and payer had none, the request is a repetition.
 func (s *Store) storeRows(tx *gorm.DB, n submission) (stored bool, err error) {
 	if s.lite {
 		return storeParts(tx, n)
@@ -387,7 +387,7 @@ const groupLoadQuery = `SELECT COUNT(*) AS "all", COUNT(CASE WHEN account_id = ?
 
 // within returns an error if the load, the new task included, is above the group's capacity. As in
 // package limit, it also returns an error if the account then has more tasks in flight than the group
-// has room for further ones. The account's only task is never refused for that reason.
+// has places left. The account's only task is never refused for that reason.
 //
 // Example with a capacity of 30, the new task included: an account alone may have 15 tasks in
 // flight. Its 16th is refused, because 16 is more than the 14 that are left.

@@ -110,8 +110,8 @@ var usageColumns = []struct {
 	{mediagate.ByProvider, "provider", "''"},
 }
 
-// gathering builds a query about usage. Its places are the SELECTs that know a part of the answer. They
-// are read in one statement, and so from one snapshot.
+// gathering builds a query about usage. Its places are SELECTs, each of which finds a part of the
+// answer. They are read in one statement, and so from one snapshot.
 //
 // An amount is in one place only: in a sum, in the ledger of the rest of an hour, or in an open
 // task or speech.

@@ -66,7 +66,7 @@ func leaseOf(step task.Step, now time.Time) time.Time {
 //
 // For an activity, at least half of stepLease must be left. For a sleep the lease must end exactly
 // leaseMargin after it. A lease that the scan has put off, or that no run has renewed, never
-// reaches: the question must reset tries and set asked.
+// fits: the question must reset tries and set asked.
 func reaches(lease story.Lease, step task.Step, now time.Time) bool {
 	if !lease.Asked || lease.Tries > 0 {
 		return false
