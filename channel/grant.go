@@ -33,8 +33,8 @@ func (p *Poller) slotsFreed() {
 }
 
 // grant gives free slots to the tasks that are queued for the channel, until callCtx ends. If the
-// channel has no limit of jobs, tasks are queued for it only while it takes no jobs. While none is
-// queued, the poller then checks less often. grant returns KindConflict if another poller has taken
+// channel has no limit of jobs, tasks are queued for it only while it takes no jobs, and the poller
+// checks less often while no task is queued. grant returns KindConflict if another poller has taken
 // over.
 func (p *Poller) grant(ctx, callCtx context.Context) error {
 	for callCtx.Err() == nil {

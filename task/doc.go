@@ -179,9 +179,9 @@
 // The time that a task is stuck or queued, or waits for its client or a source, does not count
 // against the deadline: when the wait is over, the deadline moves by the length of the wait. While
 // the wait lasts, WaitsUntil returns the deadline as moved so far (D10). If one wait follows
-// another, the earlier of the two ends counts. For example, a task that is parked at noon for one day, and then
-// queued because all channels refuse it, fails at the next noon. [change.wait] lists the waits
-// that get a new beginning and a new end.
+// another, the earlier of the two ends counts. For example, a task that is parked at noon for one
+// day, and then queued because all channels refuse it, fails at the next noon. [change.wait] lists
+// the waits that get a new beginning and a new end.
 //
 // A call under way is not a wait. While the attempt is an intent, the task can end only by the
 // report of the call, or after the stored end of the call (D5).
