@@ -130,12 +130,12 @@ type StepChange struct {
 // If the fingerprints differ, the channel may have another account, or the same one with a new
 // key. Then the vendor is asked for the job. An answer that names the job counts. "Not found"
 // proves nothing, and the task parks. Once the account has shown the job, we may send it the job's
-// modal parameters, copy the job's files from it, and have it stop the job. We use that account for
-// nothing else; in particular we make no new job there.
+// modal parameters, copy the job's files from it, and have it stop the job. For this attempt we use
+// that account for nothing else; in particular we do not send the attempt again there.
 //
 // Rows are never moved to another name. While settings are rolled out, workers with old and with
 // new settings run side by side, and would move rows back and forth. Instead each name, present or
-// former, has one poller at a time, which its epoch fences.
+// former, has one poller at a time: once a new poller has begun, older ones can claim nothing.
 
 // successor returns the channel of that name, or else the one that had the name before.
 func (a *Accounts) successor(name string) (Channel, bool) {
@@ -323,7 +323,7 @@ func (a *Accounts) Orphaned(name string) *Poller {
 
 // ReleaseTasks releases the tasks that wait under the name (D11). It parks the tasks that wait for
 // a job. It makes the tasks that are queued for a slot look for another channel. It returns how
-// many tasks still wait, and KindConflict if another run polls under the name.
+// many tasks waited when it looked, and KindConflict if another poller has taken over the name.
 func (p *Poller) ReleaseTasks(ctx context.Context) (left int, err error) {
 	queued, err := p.releaseQueued(ctx)
 	if err != nil {
@@ -358,8 +358,8 @@ func (p *Poller) parkWaiting(ctx context.Context) (waiting int, err error) {
 	if waiting, _, err = p.stats(ctx, p.name); err != nil || waiting == 0 {
 		return waiting, err
 	}
-	// Claims need an epoch of their own, which also fences the poller of a worker that still has
-	// the channel.
+	// A claim needs an epoch. The new epoch also shuts out the poller of a worker that still has the
+	// channel.
 	if p.epoch == 0 {
 		if p.epoch, err = p.Store.BeginEpoch(ctx, p.name); err != nil {
 			return waiting, err

@@ -182,8 +182,8 @@ func (p *Poller) resultOf(
 	}
 	if report.Incomplete {
 		if until := p.pace.incompleteSince(row, asked).Add(incompleteTime); p.Now().Before(until) {
-			// Answered stays false. Past the deadline, a task stops waiting for the job after an
-			// Answered result without an end, and here the media may still come (D10).
+			// Answered stays false. A task past its deadline would stop waiting for the job if an
+			// Answered result brought no end, and here the media may still come (D10).
 			result := p.pollAgain(row, asked)
 			if until.Before(result.NextPollAt) {
 				result.NextPollAt = until
@@ -228,9 +228,9 @@ func (p *Poller) pollAgain(row mediagate.Await, asked time.Time) mediagate.PollR
 	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: next}
 }
 
-// missingPause is the longest pause between an answer that does not show the job and the next poll.
-// After its deadline a task waits ten minutes for the vendor's last answer (D10). The pause is
-// so short that lostAfter polls fit into that time.
+// missingPause bounds the pause, before jitter, between an answer that does not show the job and the
+// next poll. After its deadline a task waits ten minutes for the vendor's last answer (D10). The
+// pause is so short that lostAfter polls fit into that time.
 const missingPause = 2 * time.Minute
 
 // pollFailed returns the result of a poll that failed. The row keeps waiting. The job is in
@@ -266,7 +266,8 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 		}
 	case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
 		// The job goes on at the vendor, but we cannot see it. Ask rarely, and park the task, so
-		// that a person mends the account. That time does not count against the deadline.
+		// that a person mends the account. The time for which the task is parked does not count
+		// against its deadline.
 		result.NextPollAt = p.Now().Add(jitter(min(max(p.channel.PollMax, 30*time.Second), missingPause)))
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {

@@ -15,7 +15,7 @@ import (
 )
 
 // A channel has a breaker. While a vendor is away, or refuses our account, the breaker keeps
-// tasks from using up attempts there, and keeps waiting tasks from making calls.
+// tasks from using up attempts there, and tasks that wait make no calls.
 //
 // A closed breaker lets all jobs through. It opens at once if the vendor refuses our credentials
 // or says that our account is empty. It also opens if enough submits fail. Of the submits that
@@ -74,9 +74,9 @@ type BreakerStore interface {
 	) (state mediagate.ChannelState, claimed bool, err error)
 	// CloseBreaker closes the breaker, since the vendor has answered the probe.
 	CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error)
-	// ReopenBreaker keeps the breaker open for openFor after a failed probe.
+	// ReopenBreaker keeps the breaker open for another pause, after a failed probe.
 	ReopenBreaker(
-		ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration,
+		ctx context.Context, channel, probe string, reason mediagate.ParkReason, pause time.Duration,
 	) (state mediagate.ChannelState, reopened bool, err error)
 	// ReleaseProbe lets another job be the probe.
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
@@ -93,7 +93,7 @@ type BreakerStore interface {
 // Breakers holds what a process knows of all channels' breakers, and what it has counted for them.
 // The fields are set before the first use.
 //
-// A goroutine that needs both locks takes the lock reading first, and then mu. No call to the
+// A goroutine that needs both locks takes Breakers.reading first, and then mu. No call to the
 // database is made under mu. So a database that hangs delays only the goroutine that reads the
 // states, and callers that wait for the first reading. All others go by the states that are known.
 type Breakers struct {
@@ -163,8 +163,9 @@ func (b *Breakers) Retired(name string, route mediagate.Route) bool {
 }
 
 // Retire keeps jobs from the channel's route for an hour. It is called when the vendor has refused
-// the job because it has no such model. The channel still takes jobs for its other models. If an
-// operator has enabled the channel since the job began, the next job asks the vendor again.
+// the job because it has no such model. The channel still takes jobs for its other models. If the
+// breaker or an operator has changed the channel's state since the call began, Retire changes
+// nothing, and the next job asks the vendor again.
 func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 	b := e.breakers
 	if b == nil {
@@ -179,7 +180,7 @@ func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 		return
 	}
 	b.learn(s)
-	if !s.HasRetired(route.Upstream, b.Now()) { // an operator has enabled the channel since the call began
+	if !s.HasRetired(route.Upstream, b.Now()) { // the channel's state has changed since the call began
 		return
 	}
 	b.Logger.ErrorContext(ctx, "a vendor has no such model",
@@ -204,7 +205,7 @@ func (b *Breakers) age() (never, stale bool) {
 	return b.readAt.IsZero(), b.Now().Sub(b.readAt) >= statesFresh
 }
 
-// read reads the states of all channels. The caller holds the lock reading.
+// read reads the states of all channels. The caller holds b.reading.
 func (b *Breakers) read() {
 	b.mu.Lock()
 	b.changed = make(map[string]bool)
@@ -257,7 +258,7 @@ type Pass struct {
 	channel  string
 	began    time.Time
 	probe    string // set if the job is the probe
-	trips    int    // how often the breaker had opened before
+	trips    int    // for a probe: how often the breaker has opened since it was last closed
 }
 
 // Enter lets a new job through, or returns false. call is the longest time that the job's call may
@@ -288,7 +289,8 @@ func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (
 	return e, s.Enabled && !s.Open, nil
 }
 
-// Inside returns the pass of a job that was let through earlier. That job is not the probe.
+// Inside returns a pass for a job that was let through earlier. Its end counts as that of a submit
+// that begins now, and not as the end of a probe.
 func (b *Breakers) Inside(name string) Pass {
 	return Pass{breakers: b, channel: name, began: b.Now()}
 }
@@ -522,7 +524,7 @@ const windowParts = 12
 type window struct {
 	since time.Time
 	parts [windowParts]struct {
-		at         int64 // the number of the part, counted from the epoch
+		at         int64 // the number of the part, counted from the Unix epoch
 		ok, failed int
 	}
 }

@@ -220,8 +220,8 @@ func draw(channels []Channel) int {
 	return 0
 }
 
-// supports asks the channel's adapter whether it supports the request. An adapter without the
-// function Supports supports every request.
+// supports asks the channel's adapter whether it supports the request. An adapter that has no
+// function Supports takes every request.
 func (c Channel) supports(r mediagate.Route, job mediagate.Job) (ok bool) {
 	defer func() {
 		if recover() != nil {

@@ -32,12 +32,12 @@ func (p *Poller) slotsFreed() {
 	}
 }
 
-// grant gives free slots to the tasks that are queued for the channel, until the context calls
-// ends. If the channel has no limit of jobs, tasks are queued for it only while its breaker is
-// open, and the poller checks less often. grant returns KindConflict if another poller has taken
+// grant gives free slots to the tasks that are queued for the channel, until callCtx ends. If the
+// channel has no limit of jobs, tasks are queued for it only while it takes no jobs, and the poller
+// checks less often while no task is queued. grant returns KindConflict if another poller has taken
 // over.
-func (p *Poller) grant(ctx, calls context.Context) error {
-	for calls.Err() == nil {
+func (p *Poller) grant(ctx, callCtx context.Context) error {
+	for callCtx.Err() == nil {
 		if err := p.grantFree(ctx); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (p *Poller) grant(ctx, calls context.Context) error {
 			pause = grantRarely
 		}
 		select {
-		case <-calls.Done():
+		case <-callCtx.Done():
 		case <-p.grants.freed:
 		case <-time.After(pause):
 		}

@@ -41,7 +41,7 @@ type Beat struct {
 //
 // Only Run's own goroutine uses waiting, retriedAt, retries and idleSince, so these fields need no
 // lock. Goroutines that poll, store and grant share only the atomic fields, logLimits, width,
-// grants.freed and the budget in pace.
+// batches, grants.freed and pace, all of which are safe for concurrent use.
 type Poller struct {
 	*Accounts
 	name    string  // the name that the rows wait under: the channel's, or a former one
@@ -104,28 +104,28 @@ func (p *Poller) Beat() (Beat, bool) {
 	return Beat{}, false
 }
 
-// Run claims rows and polls for them. calls is the context of the calls to the vendor. Run returns
-// when calls ends, when another poller has taken over (KindConflict), or when the database fails.
+// Run claims rows and polls for them. callCtx is the context of the calls to the vendor. Run returns
+// when callCtx ends, when another poller has taken over (KindConflict), or when the database fails.
 // Under a former name it also returns once no task has waited there for formerIdle. It claims the
 // next batch before the last one has ended, so that one slow answer delays no other.
-func (p *Poller) Run(ctx, calls context.Context) error {
-	// Deferred calls run in reverse. The first one ends the context calls, so that no further call
-	// to the vendor begins. Then Run waits until the answers that have come are stored.
-	calls, cancel := context.WithCancel(calls)
+func (p *Poller) Run(ctx, callCtx context.Context) error {
+	// On return, cancel runs before Wait, since deferred functions run in reverse. So no further call
+	// to the vendor begins, and then Run waits until the answers that have come are stored.
+	callCtx, cancel := context.WithCancel(callCtx)
 	defer p.batches.Wait()
 	defer cancel()
 	// The first error of a goroutine ends Run. Later ones are dropped.
 	failed := make(chan error, 1)
 	// Granting has its own goroutine, so that it does not wait behind polls.
 	p.batches.Go(func() {
-		if err := p.grant(ctx, calls); err != nil {
+		if err := p.grant(ctx, callCtx); err != nil {
 			select {
 			case failed <- err:
 			default:
 			}
 		}
 	})
-	for countedAt := (time.Time{}); calls.Err() == nil && !p.formerDone(); {
+	for countedAt := (time.Time{}); callCtx.Err() == nil && !p.formerDone(); {
 		// Once a second: count the rows, renew the beat, and retry tasks that may go on.
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			var err error
@@ -150,7 +150,7 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 			if len(rows) > 0 {
 				p.toAsk.Add(int64(len(rows)))
 				p.batches.Go(func() {
-					if err := p.poll(ctx, calls, rows); err != nil {
+					if err := p.poll(ctx, callCtx, rows); err != nil {
 						select {
 						case failed <- err:
 						default:
@@ -161,18 +161,18 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 				return err
 			}
 		}
-		if err := p.sleep(ctx, calls, failed, pause); err != nil {
+		if err := p.sleep(ctx, callCtx, failed, pause); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sleep waits until the pause is over, until calls ends, or until a hint has made a row due. It
+// sleep waits until the pause is over, until callCtx ends, or until a hint has made a row due. It
 // returns the error of a goroutine that has failed. A hint is a vendor's callback, which is useful
 // only if the poller acts on it early (ADR 8). Looking for a due row costs a small part of what a
 // claim costs.
-func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause time.Duration) error {
+func (p *Poller) sleep(ctx, callCtx context.Context, failed <-chan error, pause time.Duration) error {
 	// While no row waits, no hint can make one due.
 	look := hintPause
 	if p.waiting == 0 {
@@ -180,7 +180,7 @@ func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause ti
 	}
 	for ; pause > 0; pause -= look {
 		select {
-		case <-calls.Done():
+		case <-callCtx.Done():
 			return nil
 		case err := <-failed:
 			return err
@@ -282,26 +282,26 @@ func (p *Poller) beat() {
 }
 
 // poll asks the vendor for each row, within the account's budget and with a bounded number of calls
-// at the same time. It stores the answers in small batches. When calls ends, the rest of the batch
-// is left to the next poller. Rows that are not asked for keep their claim. The next poller can
+// at the same time. It stores the answers in small batches. When callCtx ends, the rows that are
+// not asked for yet are left to the next poller. They keep their claim, but the next poller can
 // claim them at once, since its epoch is newer.
-func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error {
-	// A goroutine stores results while further rows are asked for. The channel has room for all
-	// of them, so no call waits for the database.
+func (p *Poller) poll(ctx, callCtx context.Context, rows []mediagate.Await) error {
+	// A goroutine stores results while further rows are asked for. results has room for all of
+	// them, so no call waits for the database.
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
 	go func() { stored <- p.store(ctx, rows[0].Claim, results) }()
 	var group sync.WaitGroup
 	for _, asked := range p.groupRows(rows) {
-		// A row that is not admitted, since calls has ended, is left to the next poller.
-		if p.admit(calls) == nil {
+		// A row that is not admitted, since callCtx has ended, is left to the next poller.
+		if p.admit(callCtx) == nil {
 			// The first row of a call is overdue the longest.
 			late := p.Now().Sub(asked[0].NextPollAt)
 			p.late.Store(int64(late))
 			p.meter().Polled(p.channel.Name, late)
 			group.Go(func() {
 				defer func() { <-p.width }()
-				for _, result := range p.ask(calls, asked) {
+				for _, result := range p.ask(callCtx, asked) {
 					results <- result
 				}
 			})
@@ -317,15 +317,15 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 // admit waits for the budget, and then until fewer than pollWidth calls are under way. The budget
 // comes first, so that a call that waits for the budget does not count as one of the calls under
 // way.
-func (p *Poller) admit(calls context.Context) error {
-	if err := p.pace.limiter.Wait(calls); err != nil {
+func (p *Poller) admit(callCtx context.Context) error {
+	if err := p.pace.limiter.Wait(callCtx); err != nil {
 		return err
 	}
 	select {
 	case p.width <- struct{}{}:
 		return nil
-	case <-calls.Done():
-		return calls.Err()
+	case <-callCtx.Done():
+		return callCtx.Err()
 	}
 }
 

@@ -54,7 +54,7 @@ func (p *Poller) retryShutOut(ctx context.Context) {
 	// Only the poller of the present name retries: the pollers of former names would retry the same
 	// tasks again.
 	if p.name != p.channel.Name {
-		return // the channel has a poller of its own
+		return
 	}
 	r, now := &p.retries, p.Now()
 	parked := mediagate.Parked{Reasons: shutOutReasons, Provider: p.channel.Provider}

@@ -15,7 +15,8 @@ import (
 
 const (
 	// speechSendTime is how long a speech may wait until the first byte of its request to the
-	// vendor is sent. After a longer wait another process may have given back the money of its hold.
+	// vendor is sent. After a longer wait another process may have given back the money that the
+	// speech holds.
 	speechSendTime = 10 * time.Second
 	// firstPiece is the size of the buffer for the first read. Sound is handed on as soon as any
 	// has arrived.
@@ -47,10 +48,13 @@ type Speakers struct {
 //
 //   - KindInvalid and KindModerated for what the vendor says about the request;
 //   - KindThrottled if the vendor, or our own bound, asks for fewer calls;
+//   - KindCapacity if the vendor is full;
 //   - KindFunds, KindCredentials and KindShutOut if no channel is open to us;
+//   - KindForbidden and KindNotFound if a vendor answers so, and no other channel serves;
 //   - KindNoModel if no vendor has the model any more;
 //   - KindUnreached if nothing was sent;
 //   - KindAmbiguous and KindVendor if the vendor failed;
+//   - KindInternal if the adapter failed, or cannot speak;
 //   - KindUnavailable without a database.
 //
 // Errors of the returned reader are KindAmbiguous. If ctx ends because the vendor took too long,

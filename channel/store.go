@@ -98,7 +98,8 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 	if over {
 		failpoint.Hit(failpoint.OutcomeStored)
 	}
-	// An end frees the job's slot, so a queued task may get it now.
+	// An end frees the job's slot, and so does the wait for modal parameters. A queued task may get
+	// it now.
 	if over || waits {
 		p.slotsFreed()
 	}

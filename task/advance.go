@@ -29,7 +29,7 @@ const (
 	SleepSource  SleepReason = "source"  // for a source to end (D21)
 	SleepVendor  SleepReason = "vendor"  // for the vendor, which works on the job
 	SleepCall    SleepReason = "call"    // for the answer of a call that may be under way (D5)
-	SleepUnknown SleepReason = "unknown" // for an operator: the vendor may have the job, and cannot be asked (D6)
+	SleepUnknown SleepReason = "unknown" // for a late report, an operator or the end: the vendor cannot be asked (D6)
 	SleepLookup  SleepReason = "lookup"  // until the next lookup (D4)
 	SleepSlot    SleepReason = "slot"    // for a slot of a channel (D7)
 	SleepPause   SleepReason = "pause"   // until the next try
@@ -110,7 +110,7 @@ func (s *State) nextAccepted(a *Attempt, now time.Time) Step {
 		return s.attemptStep(CancelJob, a) // an operator has ordered another attempt instead
 	case a.State != mediagate.AttemptAccepted:
 		return s.submitStep()
-	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
+	case s.Wait.Why == mediagate.WhyParked: // its channel polls again meanwhile (D11)
 		return s.sleepStep(s.Wait.EndsAt, SleepParked)
 	case s.Wait.Why == mediagate.WhyVendor: // D10
 		return s.sleepStep(s.Wait.EndsAt, SleepVendor)

@@ -11,7 +11,8 @@ import (
 // Effects are what an event asks for besides the change of the state. Storage and its callers
 // carry them out. In the same transaction they write the ledger's entry, the vendors' charges,
 // and the times at which the run is to be woken and files are to be swept. After the commit they
-// signal the run, ask vendors to stop jobs, and sweep for the first time.
+// signal the run, ask vendors to stop jobs, and sweep the files. Housekeeping sweeps again at the
+// stored time, when no copy can be under way any more.
 type Effects struct {
 	// Wake says that the next step has changed, so that the run has to ask.
 	Wake bool
@@ -62,9 +63,9 @@ func (e Effects) And(next Effects) Effects {
 	return e
 }
 
-// Apply applies an event to the state, in memory, and returns what else is to be done. No other
-// function changes a task. It returns KindConflict if the event is refused; on an error the state
-// is unchanged.
+// Apply applies an event to the state, in memory, and returns what else is to be done. Only Apply
+// changes a task, and Begin for a new one. It returns KindConflict if the event is refused; on an
+// error the state is unchanged.
 func (s *State) Apply(event Event, now time.Time) (Effects, error) {
 	before, next := s.Task, s.Advance(now)
 	c := change{State: s, now: now}

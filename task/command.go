@@ -39,7 +39,7 @@ const (
 	SkipClient     SkipReason = "waits_for_client" // the task waits for modal parameters
 	SkipSource     SkipReason = "waits_for_source" // the task waits for the tasks whose files it uses
 	SkipNotPolled  SkipReason = "not_polled"       // no channel polls for the task's job
-	SkipAtWork     SkipReason = "at_work"          // a step is at work, which a retry would only repeat
+	SkipAtWork     SkipReason = "at_work"          // a step or a call is at work, and has to end first
 	SkipDecided    SkipReason = "decided"          // an outcome or a refusal decides how the task ends
 	SkipChannel    SkipReason = "channel"          // the channel of the reroute does not serve the model
 )

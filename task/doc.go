@@ -8,8 +8,8 @@
 // # The three parts
 //
 // [State] is a snapshot of a task: its row, its attempts, their polling, and its wait for a
-// slot. [State.Apply] applies an event; no other function changes a state. [State.Advance]
-// returns the next [Step].
+// slot. [State.Apply] applies an event. Only Apply changes a state, and [State.Begin] for a new
+// task. [State.Advance] returns the next [Step].
 //
 // Storage locks the task's row, loads the state, applies events, and writes what changed, all
 // in one transaction. The workflow run asks for the next step, takes it, and asks again. The
@@ -52,18 +52,21 @@
 //
 //	intent ────► accepted, rejected, unknown
 //	unknown ───► accepted    the job was found, or its sender reports late
-//	unknown ───► intent      two lookups found no job: it is sent again under the same name
-//	unknown ───► rejected    two lookups confirmed a refusal
+//	unknown ───► intent      two lookups found no job, and it is sent again under the same name;
+//	                         or the row lacked a later sending (memory.go)
+//	unknown ───► rejected    two lookups confirmed a refusal, or its sender reports one late
+//	unknown ───► ended       the outcome of a synchronous call is found, or reported late
 //	rejected ──► accepted    its sender reports a job late, and no attempt followed
 //	accepted ──► ended
-//	intent, unknown, accepted ──► abandoned    the task ended, or an operator ordered a retry
-//	                                           or a reroute
+//	intent, unknown, accepted ──► abandoned    the task ended; or an operator ordered a retry
+//	                                           or a reroute; or the row lacked the attempt that
+//	                                           followed (memory.go)
 //	rejected, ended ──► abandoned    the vendor reports a job that the task does not wait for
 //	abandoned ──► ended      the job ended or was stopped, the time of its slot is over, or a
 //	                         late report says that there is no job
 //
-// A synchronous vendor answers with the outcome. Its attempt therefore goes from intent to
-// ended directly, and is never accepted.
+// A synchronous vendor answers with the outcome. Its attempt therefore goes from intent or unknown
+// to ended directly, and is never accepted.
 //
 // The intent is stored before the vendor is called, and the vendor's id after the call. A
 // crash between the two leaves the attempt unknown. The intent also stores the time by which the
@@ -99,9 +102,9 @@
 // # A restored database
 //
 // A restored row may lack attempts that were made after the backup; the event [Restored] marks
-// it. From then on nothing is sent for the task until a job is found, or until an operator
-// orders a retry or a reroute: see restore.go (d17_restored_before_the_first_attempt,
-// d17_restored_while_unknown).
+// it. From then on nothing is sent for the task until a job is found, until the run's memory shows
+// what came after the backup, or until an operator orders a retry or a reroute: see restore.go
+// (d17_restored_before_the_first_attempt, d17_restored_while_unknown).
 //
 // # A database that lost its last commits
 //
@@ -176,9 +179,9 @@
 // The time that a task is stuck or queued, or waits for its client or a source, does not count
 // against the deadline: when the wait is over, the deadline moves by the length of the wait. While
 // the wait lasts, WaitsUntil returns the deadline as moved so far (D10). If one wait follows
-// another, the earlier end stays. For example, a task that is parked at noon for one day, and then
-// queued because all channels refuse it, fails at the next noon. [change.wait] lists the waits
-// that get a new beginning and a new end.
+// another, the earlier of the two ends counts. For example, a task that is parked at noon for one
+// day, and then queued because all channels refuse it, fails at the next noon. [change.wait] lists
+// the waits that get a new beginning and a new end.
 //
 // A call under way is not a wait. While the attempt is an intent, the task can end only by the
 // report of the call, or after the stored end of the call (D5).
@@ -198,8 +201,10 @@
 //   - A task does not complete after a cancel was accepted.
 //   - An attempt follows another only if the earlier one was rejected, has ended, or was given up
 //     by an operator's command. So a second job is made only with a proof that the first does not
-//     exist or is over, or on an operator's order.
-//   - After a restore a job is made only after a job was found, or on an operator's order (D17).
+//     exist or is over, or on an operator's order. If a report or the run's memory shows that a
+//     later attempt was made, the row adopts it, and the earlier one is abandoned.
+//   - After a restore a job is made only after a job was found, after the run's memory or a report
+//     showed what came after the backup, or on an operator's order (D17).
 //   - While an attempt is an intent, the task does not end before the stored end of its call (D5).
 //   - Late and repeated events of steps and pollers change nothing. A refused event changes
 //     nothing.

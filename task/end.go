@@ -90,7 +90,7 @@ func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	case a.State == mediagate.AttemptIntent, a.succeeded():
 		return time.Time{}, nil
 	case a.State == mediagate.AttemptAccepted:
-		return time.Time{}, nil // its vendor is asked a last time first (D10)
+		return time.Time{}, nil // before it fails, its vendor is asked one last time (D10)
 	default:
 		return s.DeadlineAt, timeoutFailure(neverSent)
 	}

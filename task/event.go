@@ -128,8 +128,8 @@ type (
 	StopProven struct{ N int }
 )
 
-// Events of a channel's poller. Claim is the token of the poller. From a poller that has lost its
-// claim only VendorEnded counts (D8).
+// Events of a channel's poller. Claim is the token of the poller's claim. From a poller that has
+// lost its claim only VendorEnded counts (D8).
 type (
 	// Claimed gives the attempt's row to a poller.
 	Claimed struct {

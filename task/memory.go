@@ -111,7 +111,8 @@ func (s *State) Seen() Seen {
 
 // attemptOf returns the attempt that a report is about. It puts back an attempt, or a sending,
 // that the row lacks. It returns nil if the report fits no attempt: the row has one with that
-// number at another channel or account, or under another name.
+// number at another channel or account, or under another name. It also returns nil if the row lacks
+// the attempt, and the report names no channel or the row cannot be read.
 func (c *change) attemptOf(s Sending) *Attempt {
 	a, lacked := c.findAttempt(s)
 	if lacked {

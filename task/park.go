@@ -40,8 +40,8 @@ func (s *State) parkRetry(now time.Time) time.Duration {
 // wait lets the task wait, with the next try at tryAt. If the task waits already, the new wait
 // keeps the beginning of the old one, and the earlier of the two end times (D12). In these cases
 // the new wait gets a beginning and an end of its own:
-//   - The old wait was a pause, was for the last answer, or was for an unknown submission and did
-//     not show as stuck.
+//   - The old wait was a pause, or was for the last answer, or was for an unknown submission of a
+//     task that did not show as stuck.
 //   - The new wait is for modal parameters.
 //   - One of the two waits is for an unknown submission, and the other is not.
 //   - The task was stuck, and is now queued at a channel that is merely full: see applyQueued.
@@ -209,9 +209,12 @@ func (c *change) applyStepEnded(e StepEnded) {
 
 // afterStep decides what follows a step that is still the next one. A CancelJob counts as tried,
 // and a Lookup as one without a result, whether the step failed or not. Most failures of the other
-// steps park the task for a reason that tells operators what is wrong. If such a step succeeded, or
-// if a CheckInputs or a Submit failed because our database was away, afterStep changes nothing, and
-// applyStepEnded only adds a pause.
+// steps park the task for a reason that tells operators what is wrong. In these cases afterStep
+// changes nothing, and applyStepEnded only adds a pause:
+//   - One of these other steps succeeded.
+//   - A CheckInputs or a Submit failed because our database was away.
+//   - A Submit failed, and its call may be under way, or was a moment ago.
+//   - A Settle failed.
 func (c *change) afterStep(e StepEnded) {
 	a := c.Attempt(e.N)
 	storage := mediagate.ParkReason(e.Code) == mediagate.ParkStorage

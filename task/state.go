@@ -23,7 +23,10 @@ type State struct {
 
 	// The next two are set while the task waits for a slot (D7).
 	QueuedFor []string `json:"-"` // the channels that may grant one
-	Granted   bool     `json:"-"` // a channel holds a slot for the task; only the channel's poller sets or clears this
+	// Granted says that a channel holds a slot for the task. The channel's poller sets it, and
+	// clears it if the task leaves the grant unused. It is also cleared when the task leaves the
+	// queue, or when a step could not use the slot.
+	Granted bool `json:"-"`
 
 	// SourceTasks holds the tasks whose files this one uses, by id, while it still needs them.
 	// Only their status, their files, and the times of their end and erasure are loaded. A source
@@ -100,10 +103,11 @@ type Attempt struct {
 // file at all.
 func (a Attempt) Mirrored() bool { return a.Results != nil }
 
-// Await is the polling for an accepted attempt: a row that makes the channel's poller ask for it.
+// Await is the polling for the job of an accepted or abandoned attempt: a row that makes the
+// channel's poller ask for the job.
 type Await struct {
 	NextPollAt time.Time
-	Claim      string    // the token of the poller that is asking right now; empty if none is (D8)
+	Claim      string    // the token of the claim under which a poller is asking; empty if none is (D8)
 	ClaimedAt  time.Time // when that poller claimed the row; the poller asks the vendor after that
 	Again      bool      // a poll was requested after the claim: the next is due at once (D8)
 }
@@ -174,8 +178,8 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 	return a.Outcome
 }
 
-// awaitsReport reports whether the vendor may or may not have the job: the attempt is an intent or
-// unknown.
+// awaitsReport reports whether it is not known yet if the vendor has the job: the attempt is an
+// intent or unknown.
 func (a *Attempt) awaitsReport() bool {
 	return a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown
 }

@@ -117,8 +117,8 @@ func (c *change) begin() {
 	}
 }
 
-// applyReopened makes an attempt that provably has no job an intent again, with the times of its
-// next sending.
+// applyReopened turns an attempt back into an intent, with the times of its next sending. It is
+// proven that the vendor has no job of the attempt.
 func (c *change) applyReopened(e Reopened) error {
 	if err := c.maySend(); err != nil {
 		return err
