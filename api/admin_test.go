@@ -317,4 +317,12 @@ func TestWebhookSecret(t *testing.T) {
 	if forced := g.post(path+"?force=true", ""); forced.status != 200 || forced.at("secret") == rotated.at("secret") {
 		t.Errorf("forced: %d %s", forced.status, forced.body)
 	}
+	// Each rotation adds a row to the audit.
+	for range 1000 {
+		if forced := g.post(path+"?force=true", ""); forced.status != 200 {
+			forced.wantError(t, 429, "rate_limit_error", "the secret of an account may be rotated 120 times a minute")
+			return
+		}
+	}
+	t.Error("a thousand rotations within a minute")
 }

@@ -36,6 +36,8 @@ func (r route) selfService() (what, refusal string) {
 		return "keys", "the keys of an account may be changed"
 	case r.path == accountPath && r.method == http.MethodPatch:
 		return "account", "an account may be changed"
+	case r.path == webhookSecretPath && r.method == http.MethodPost:
+		return "secrets", "the secret of an account may be rotated"
 	case strings.HasPrefix(r.path, endpointsPath) && r.method != http.MethodGet:
 		return "endpoints", "the endpoints of an account may be changed, tested or sent to again"
 	case r.path == webhookTestPath:

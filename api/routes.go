@@ -157,8 +157,8 @@ func routes() []route {
 		{method: patch, path: accountPath, access: accessKey, scope: manage, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountChange},
 		{method: get, path: accountPath + "/statement", access: accessKey, scope: read, handler: (*Server).handleStatement},
 
-		{method: get, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecret},
-		{method: post, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecretRotation},
+		{method: get, path: webhookSecretPath, access: accessKey, scope: manage, handler: (*Server).handleWebhookSecret},
+		{method: post, path: webhookSecretPath, access: accessKey, scope: manage, handler: (*Server).handleWebhookSecretRotation},
 		{method: post, path: webhookTestPath, access: accessKey, scope: manage, body: bodyMaybe, bound: smallBody, time: webhookTestTime, handler: (*Server).handleWebhookTest},
 
 		{method: get, path: endpointsPath, access: accessKey, scope: manage, handler: (*Server).handleEndpoints},

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	redeliverPath   = "/v1/tasks/:task_id/redeliver"
-	webhookTestPath = "/v1/webhooks/test"
-	webhookTestTime = 15 * time.Second // longer than an attempt may take
+	redeliverPath     = "/v1/tasks/:task_id/redeliver"
+	webhookSecretPath = "/v1/webhooks/secret" //nolint:gosec // a path, no secret
+	webhookTestPath   = "/v1/webhooks/test"
+	webhookTestTime   = 15 * time.Second // longer than an attempt may take
 )
 
 // Deliverer makes one attempt to deliver a callback. A failure of the receiver is a result, not

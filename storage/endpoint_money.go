@@ -98,7 +98,8 @@ func (s *Store) noteBalances(ctx context.Context) (err error) {
 		body, failed := mediagate.EventBody(mediagate.EventBalanceLow, now,
 			balanceLow{r.AccountID, r.Available.String(), r.BalanceLow.String()})
 		if failed != nil {
-			return failed
+			err = errors.Join(err, failed)
+			continue
 		}
 		e := outgoing{id: s.newID(mediagate.EventPrefix), kind: mediagate.EventBalanceLow, body: body, at: now}
 		err = errors.Join(err, s.write(ctx, "note a low balance", func(tx *gorm.DB) error {
