@@ -142,7 +142,7 @@ type Fetcher interface {
 // Bucket keeps result files.
 type Bucket interface {
 	// Mirror waits for the memory that a copy takes, opens the file, streams it to the object key,
-	// and closes it. It returns errors of open unchanged. limits bounds the file.
+	// and closes it. It returns the errors of open unchanged. limits bounds the file.
 	Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error)
 	// Sign returns a link to the file that works for that time.
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
@@ -205,7 +205,8 @@ type Engine interface {
 	// DescribeRun returns the state of the task's newest run.
 	DescribeRun(ctx context.Context, taskID string) (RunState, error)
 	// Replace starts a new run of the task, which begins with what the run before had seen. It
-	// first terminates a run that is under way, for the reason, which operators will read.
+	// first terminates a run that is under way. Operators will read the reason. It leaves a busy
+	// run alone.
 	Replace(ctx context.Context, t mediagate.Task, reason string) error
 	// EnsureRound starts a delivery round unless it runs. ReplaceRound first terminates the run
 	// that is under way. It leaves a run alone that is busy or waits for a permit.
@@ -230,7 +231,8 @@ const (
 	RunIdle RunState = "idle"
 	// RunFailing says that the run's workflow tasks have begun to fail.
 	RunFailing RunState = "failing"
-	// RunBroken says that the run's workflow tasks have failed five times.
+	// RunBroken says that the run's workflow task has failed so often that it is at its fifth
+	// attempt or a later one.
 	RunBroken RunState = "broken"
 )
 

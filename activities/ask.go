@@ -88,8 +88,8 @@ func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 // command records an operator's command and applies it. A command that does not apply is recorded
-// as well. After a reset of the run Temporal delivers the signal again, and the command must not
-// apply then, when the task has moved on.
+// as well: after a reset of the run Temporal delivers its signal again, and the record keeps the
+// command from being applied then, when the task may have moved on.
 func (a *Activities) command(ctx context.Context, taskID string, c Command) error {
 	var event task.Event
 	switch c.Action {

@@ -68,7 +68,8 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	defer heartbeat(ctx, func() []any { return []any{beat.Load()} }, nil)()
 	working, cancel := untilStopped(ctx)
 	defer cancel()
-	// The slice ends the waiting for the pace, not a command that is being given.
+	// The end of the slice ends the wait for the pace. It does not cut off a command that is under
+	// way.
 	working, cancel = context.WithTimeout(working, jobSlice)
 	defer cancel()
 	// A burst of one: the rate also holds across the activities of a job.
@@ -146,8 +147,8 @@ func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediaga
 	return nil
 }
 
-// canTake reports whether the channel could take the task's next attempt. It does not ask whether
-// the channel's breaker is open, or whether a slot is free: the task then waits there.
+// canTake reports whether the channel could take the task's next attempt. An open breaker, or a
+// lack of free slots, does not matter: the task can wait for the channel.
 func (a *Activities) canTake(name string, t mediagate.Task) bool {
 	return len(restrictTo(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil), name)) > 0
 }

@@ -63,10 +63,10 @@ func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 // activity.
 func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Channel) callResult {
 	longest := a.operation(row.Route).Submit
-	// The row's end of the call is by the database's clock, which may differ from ours by
-	// ClockSkew. For example, the deadline of a task is 12:01:00, so its synchronous call has
-	// call_ends at 12:01:05, with a skew of 5 s. A call that begins at 12:00:00 gets 60 s, even if
-	// its operation may take 150 s.
+	// The row's end of the call includes ClockSkew, since clocks may differ. The call itself does
+	// not get that time. For example, the deadline of a task is 12:01:00, so its synchronous call
+	// has call_ends at 12:01:05, with a skew of 5 s. A call that begins at 12:00:00 gets 60 s, even
+	// if its operation may take 150 s.
 	timeout := min(longest, row.CallEnds.Add(-a.Settings.ClockSkew).Sub(a.Now()))
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -127,8 +127,8 @@ func jobNotMade(err error) callResult {
 }
 
 // accepted returns the result of a call that the vendor has accepted. Until the answer is stored,
-// only this process knows it. If it dies, the attempt stays an intent, and a lookup searches for
-// the files by the manifest, or for the job by our id.
+// only this process knows it. If the process dies, the attempt stays an intent, and a lookup
+// searches for the files by the manifest, or for the job by our id.
 func (a *Activities) accepted(ctx context.Context, row task.Attempt, s mediagate.Submission) callResult {
 	failpoint.Hit(failpoint.VendorAccepted)
 	if s.Ref.ExternalID == "" {
@@ -187,8 +187,8 @@ const uploadLink = 72 * time.Hour
 
 // job returns what the adapter sends, or looks up, for an attempt. The row's times are the
 // database's, so they are translated to the clock of this process. Media that came within the
-// request become links, which are signed now. own maps links of ours to their objects: those
-// links, and the links of uploads that the request names.
+// request, and files of other tasks, become links, which are signed now. own maps those links, and
+// the links of uploads that the request names, to the keys of their objects.
 func (a *Activities) job(
 	ctx context.Context, t mediagate.Task, row task.Attempt,
 ) (job mediagate.Job, own map[string]string, err error) {

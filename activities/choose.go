@@ -137,10 +137,11 @@ func isChannelFault(f mediagate.Failure) bool {
 
 // mayGoElsewhere reports whether the next attempt can go to another channel at once, after this
 // channel has refused the attempt with f. That is so if another channel takes new jobs and has never
-// refused this task. If this channel has refused the task before, mayGoElsewhere returns false: the
-// other channels were full then, and the task pauses before it tries again. If the vendor has no
-// such model, any route to another model will do. The result is stored with the refusal, in the
-// event Refused. If the refusals cannot be read, the task pauses as after any other refusal.
+// refused this task. If this channel has refused the task before, mayGoElsewhere returns false:
+// channels that have never refused the task normally come first, and none of them took this
+// attempt. So the task pauses or parks. If the vendor has no such model, any route to another model
+// will do. The result is stored with the refusal, in the event Refused. If the refusals cannot be
+// read, the task pauses or parks as well.
 func (a *Activities) mayGoElsewhere(
 	ctx context.Context, t mediagate.Task, row task.Attempt, f mediagate.Failure,
 ) bool {

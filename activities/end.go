@@ -139,8 +139,8 @@ func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
 	}
 }
 
-// settlePatience is how long a copy keeps its permit for the end of its task. The end itself
-// takes a small part of that; waiting for the account's row may take much longer (D18).
+// settlePatience is how long a copy keeps its permit while it ends its task. The end itself takes
+// a small part of that time. The wait for the account's row may take much longer (D18).
 const settlePatience = 2 * time.Second
 
 // storeMirrored stores the files that were copied for an attempt, which ends the task. If the

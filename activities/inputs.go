@@ -22,17 +22,17 @@ const inputTries = 5
 type inputs struct {
 	fetcher Fetcher
 	bucket  Bucket
-	own     map[string]string // our own links → object key: media that came within the request, and uploads
+	own     map[string]string // our own links → object keys, see job
 	params  json.RawMessage   // the job's parameters, which hold the links
 
 	mu     sync.Mutex
 	failed error // the first error
 }
 
-// Open fetches a file through the guarded client. It reads our own files from the bucket itself,
-// which may be at an address that the client refuses. It refuses a file that is not media by its
-// first bytes. Of a picture it reads only what an upload would keep: no parts that are not
-// displayed, such as metadata, and nothing after the picture's end.
+// Open fetches a file through the guarded client. It reads our own files from the bucket directly,
+// since the bucket may be at an address that the guarded client refuses. It refuses a file that is
+// not media by its first bytes. Of a picture it reads only what an upload would keep: no parts that
+// are not displayed, such as metadata, and nothing after the picture's end.
 func (in *inputs) Open(ctx context.Context, url string, most int64) (io.ReadCloser, int64, error) {
 	var (
 		body   io.ReadCloser

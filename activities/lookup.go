@@ -255,7 +255,7 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row tas
 // If no channel has the job, it returns the error of one that is out of reach.
 //
 // The files of a synchronous call do not say which account made them. They are attributed to the
-// first channel that could have; that channel is asked for nothing else.
+// first channel that could have made them. That channel is asked for nothing else.
 func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	candidates, err := a.possibleMakers(ctx, t, row.N)
 	if err != nil {

@@ -286,8 +286,8 @@ func (a *Activities) finish(ctx context.Context, changed task.Changed) (Answer, 
 // Each file may be as large as the model allows, so their number is not left to the vendor.
 const maxFiles = 32
 
-// extraTries is how many tries in a row may fail because of an extra file, before the task goes
-// on without it. Extra files come along with the result: a cover, a WAV version, a film.
+// extraTries is the try of the step from which on the task goes on without an extra file whose
+// server is away. Extra files come along with the result: a cover, a WAV version, a film.
 const extraTries = 3
 
 // extraPatience is how long the servers of all extra files together may delay an attempt's copy.
@@ -417,9 +417,10 @@ func nothingLeft(lost []error) error {
 	return media.Useless("%s", messageOf(lost[0]))
 }
 
-// copy copies the file at the position. If its link is dead, copy asks for a new one. After
-// extraTries an extra file is left out. Once the patience for extra files is used up, each of their
-// tries counts as the last.
+// copy copies the file at the position. If its link or its server is dead, copy asks for a new
+// link. An extra file that is gone or unusable is left out at once, and one whose server is away
+// from the try extraTries on. Once the patience for extra files is used up, each try counts as
+// that one.
 func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
 	results, err := f.obtain(ctx, position)
 	if mayBeStale(err) && ctx.Err() == nil && f.refresh(ctx) {

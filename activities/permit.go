@@ -15,8 +15,8 @@ import (
 // A submit that gets no permit waits in a queue of Temporal, `backlog/CHANNEL`. Every other
 // activity without a permit gives its slot back and comes again, see waitForPermit. Submits could
 // do that too, and the queue would not be needed, but the time until the vendor is called would be
-// longer. In a measurement, 400 calls of a channel were held. Then 60 tasks of one account came,
-// and then four of another account (two busy cores, the same program both ways):
+// longer. In a measurement, 400 calls of a channel held all of its permits. Then 60 tasks of one
+// account came, and then four of another account (two busy cores, the same program both ways):
 //
 //	from the submit to the vendor           with the queue   coming again
 //	all calls end after 30 s: the four      25 to 29 s       29 to 40 s
@@ -42,8 +42,8 @@ type permit struct {
 }
 
 // awaitPermit takes a permit for a call of the channel that the step waits behind. It returns an
-// empty permit if there is no such channel, or if that takes too long. If the worker stops, it
-// does not wait.
+// empty permit if there is no such channel, if no permit becomes free within permitTime, or if the
+// worker stops.
 func (a *Activities) awaitPermit(ctx context.Context, in StepArgs) permit {
 	if in.Behind == "" {
 		return permit{}
@@ -80,10 +80,9 @@ func (a *Activities) permit(channel, account string, has permit) (permit, bool) 
 // many tasks an account has.
 
 const (
-	// againAfter is the first pause before an activity comes again, plus or minus one half, since
-	// the order of the waiting activities does not matter. Each time costs Temporal some writes,
-	// so the pause grows up to againMost. With 5 s, 400 waiting tasks slowed down others on a
-	// small machine.
+	// againAfter is the first pause before an activity comes again. Each try costs Temporal some
+	// writes, so the pause grows up to againMost. With 5 s, 400 waiting tasks slowed down others
+	// on a small machine. Pauses vary by one half, so that the tries of many activities spread.
 	againAfter = 10 * time.Second
 	againMost  = time.Minute
 )

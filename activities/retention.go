@@ -21,7 +21,7 @@ const (
 	recordLife   = day             // of an idempotency record, after the end of its task
 	auditLife    = 400 * day       // a little more than a year and a month
 	strayAge     = day             // of an object that no row names; no copy or upload takes that long
-	strayPause   = 20 * time.Hour  // between two passes over the results: one a day
+	strayPause   = 20 * time.Hour  // between two passes over the results: about one a day
 	uploadAge    = day             // an unfinished upload of that age is abandoned
 	requestAge   = uploadLink + day
 )
@@ -34,8 +34,8 @@ type RemoveArgs struct {
 }
 
 // RemoveExpired removes what is past its time of one kind, slice after slice, for a minute. It
-// returns how many items it removed, and whether there are more. If the worker stops, it ends
-// between two slices.
+// returns how many items it removed, and whether there are more. If the worker stops, the slice
+// that is under way is cut off, and the next activity repeats it.
 func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagate.RemovedSlice, error) {
 	// The end of the last complete slice is also the place where the next activity continues.
 	out := mediagate.RemovedSlice{Next: in.After, More: true}
@@ -131,7 +131,7 @@ func (a *Activities) removeAll(
 }
 
 // removeStrays continues the pass over the results: it removes objects that are a day old and that
-// no row names. The next pass begins a day after the end of this one.
+// no row names. The next pass begins 20 hours after the end of this one (strayPause).
 //
 // The order is: list the old objects, ask the database which of them no row names, delete those. An
 // object of a copy that is under way is younger than a day, so it is never listed.

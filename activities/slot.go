@@ -20,7 +20,7 @@ import (
 //   - If a channel is full, or any channel has a concurrency, the task is queued for all of them
 //     (D7), including those that take no jobs now. The first channel that has a free slot grants
 //     it. A parked task is no longer parked if one of the channels is full and has no trouble. If
-//     all channels are behind breakers, the task stays parked while it is queued, so that its
+//     the breakers of all channels are open, the task stays parked while it is queued, so that its
 //     parking still has an end (D12). If all refuse our account, the task parks while it is
 //     queued: the pauses of the breakers grow, and a person has to mend the cause.
 //   - If no channel takes jobs, and none has a concurrency, the error says why (shutOut).

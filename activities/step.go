@@ -60,7 +60,8 @@ func (a *Activities) persist(
 	return changed, err
 }
 
-// persistWithin calls record, again and again while the database is away, at most for that time.
+// persistWithin calls record, and repeats it while the database is away. After the time in most it
+// returns the last error.
 func (a *Activities) persistWithin(
 	ctx context.Context, most time.Duration, record func(context.Context) error,
 ) error {
@@ -86,17 +87,17 @@ func (a *Activities) persistWithin(
 const (
 	// heartbeatEvery is well within the heartbeat timeouts of the activities' profiles.
 	heartbeatEvery = 3 * time.Second
-	// reportTime is the least time that storing a sender's knowledge gets.
+	// reportTime is the least time that persist has to store its facts.
 	reportTime = time.Minute
-	// stopTime is how long a stopped activity tries to report that.
+	// stopTime is how long a stopped activity tries to bring its task's wake forward.
 	stopTime = 5 * time.Second
 	// storeTimeout bounds one call to the database.
 	storeTimeout = 15 * time.Second
 )
 
 // stopped is called at the end of a step. If the activity was cancelled, it brings the task's
-// wake forward. The run may be gone, and without that its absence would be noticed only at the
-// end of the step's lease. A run that lives asks at once, and renews the lease.
+// wake forward, since the run may be gone. Otherwise the absence of the run would be noticed only
+// at the end of the step's lease. A run that lives asks at once, and renews the lease.
 func (a *Activities) stopped(ctx context.Context, taskID string) {
 	if ctx.Err() == nil {
 		return
@@ -129,8 +130,8 @@ func noDetails() []any { return []any{} }
 
 // heartbeat sends heartbeats until stop is called, so that a lost worker is noticed and a cancel
 // arrives. It sends one every few seconds, and one at once for each element of news, which may be
-// nil. If details returns nil, it sends none. It sends none for a step that is over within the
-// first interval, since each is a write of the server.
+// nil. If details returns nil, it sends none. A step that is over within the first interval sends
+// no regular heartbeat, since each costs Temporal a write.
 //
 // ctx must be the activity's own context: if a heartbeat is cut short, the SDK takes that as a
 // cancel of the activity.

@@ -29,7 +29,8 @@ type ChannelArgs struct {
 //
 // For example, a worker hangs at 12:00:00 and sends no heartbeats. Temporal starts the activity on
 // another worker, which begins epoch 8. When the first worker goes on, its epoch 7 can claim
-// nothing. For rows that the new poller has claimed, its answers count only if they are ends.
+// nothing. For rows that the new poller has claimed, an answer of the first worker counts only if
+// it says that the job has ended.
 func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool, err error) {
 	poller, err := a.accounts().Poller(ctx, in.Channel)
 	if err != nil {
@@ -127,7 +128,7 @@ func (a *Activities) seenElsewhere(ctx context.Context, name string) (bool, erro
 		return false, err
 	}
 	if seen.Before(a.StartedAt) {
-		seen = a.StartedAt // before that no worker ran that could have it
+		seen = a.StartedAt // the grace begins here: perhaps no worker ran before
 	}
 	return a.Now().Sub(seen) < a.Settings.ChannelGrace, nil
 }

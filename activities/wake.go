@@ -96,9 +96,9 @@ func unlessAnswered(err error) error {
 // The first try starts a run that has never asked. It signals a run that has asked, or that was
 // started before, since the first step of that run may take long. If there is no run to signal,
 // and at each later try, wakeOne first finds out what the newest run is doing. It leaves a run
-// alone if the run works, or if its workflow tasks fail and Temporal retries them. It signals an
-// idle run once more. It replaces any other run. If the run of an open task has completed, it saw
-// an end that the database has lost (D1).
+// alone if the run works, or if its workflow tasks have only begun to fail. It signals an idle run
+// once more. It replaces any other run. If the run of an open task has completed, it saw an end
+// that the database has lost (D1).
 //
 // For example, the start of a run is lost at 12:00:00. The scan starts the run at 12:00:05, after
 // the lease of a new task. If a run was started all the same, Temporal refuses, and the scan

@@ -54,8 +54,8 @@ func (a *Archive) LeaveOut() bool {
 	return true
 }
 
-// Open opens the first stem and returns the archive of all stems. If the first stem is a zip, it is
-// the vendor's own archive.
+// Open opens the first stem and returns the archive of all stems. If there is only one stem, and it
+// is a zip, Open returns it as it is: it is the vendor's own archive.
 func (a *Archive) Open(ctx context.Context) (io.ReadCloser, int64, error) {
 	first, err := a.openPart(ctx, 0)
 	if err != nil {
@@ -139,8 +139,8 @@ func (a *Archive) openPart(ctx context.Context, i int) (*part, error) {
 	return p, nil
 }
 
-// write writes the archive, one stem after the other. Audio is compressed already, so its blocks
-// are stored uncompressed. Size and checksum follow each stem.
+// write writes the archive, one stem after the other. Audio is compressed already, so the archive
+// does not compress it again. Size and checksum follow each stem.
 func (a *Archive) write(ctx context.Context, w *bufio.Writer, first *part) error {
 	archive := zip.NewWriter(w)
 	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {

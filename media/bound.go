@@ -31,7 +31,7 @@ func usable(kind string, f mediainfo.Facts) (flaw, bool) {
 }
 
 // withinBounds checks the bounds of the model's contract and returns the first that the file breaks.
-// A file breaks a bound on a value, such as its length, that it does not state.
+// A file that does not state a value, such as its length, breaks the bounds on that value.
 func withinBounds(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
 	b := in.MediaBounds
 	broken := func(format string, args ...any) (flaw, bool) { return flaw{words: fmt.Sprintf(format, args...)}, false }

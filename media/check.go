@@ -26,7 +26,7 @@ var errStalled = errors.New("the server does not answer")
 
 // Check downloads as much of a client's file as it needs to check it. It returns KindInvalid with
 // the code of the failure for an invalid file, KindTransient while its server does not answer, and
-// the errors of open. A ctx with the cause ErrSlow ends a file that is still arriving.
+// the errors of open. If ctx ends with the cause ErrSlow, a file that is still arriving is invalid.
 func (p Pace) Check(ctx context.Context, in mediagate.Input, open Open) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Whole, ErrSlow)
 	defer cancel()

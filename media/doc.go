@@ -6,7 +6,7 @@
 // caller decides where files come from and go. Errors have the module's kinds and messages for the
 // client.
 //
-// It imports the root package, limit, and what lies below it, imagefile and mediainfo.
+// It imports the root package, internal/limit, media/imagefile and media/mediainfo.
 package media
 
 import (

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// bytesPerPixel limits the memory of decoding. A progressive JPEG needs the most, for its
-// coefficients and pixels, or an interlaced PNG of 16 bits.
+// bytesPerPixel is the most memory that decoding takes for a pixel. A progressive JPEG, with its
+// coefficients and pixels, and an interlaced PNG of 16 bits take the most.
 const bytesPerPixel = 16
 
 // Quarters is the number of pictures in a grid.

@@ -36,7 +36,7 @@ func (c *Cutter) Cut(
 	ctx context.Context, grid mediagate.Result, open Open, store func(quarter int, open Open, mostBytes int64) error,
 ) error {
 	var width, height int
-	err := readStored(ctx, open, func(r io.Reader) (err error) { // more of the header than the mirror read
+	err := readStored(ctx, open, func(r io.Reader) (err error) { // sides reads more of the header than the copy did
 		width, height, err = sides(grid.MimeType, bufio.NewReader(r))
 		return err
 	})

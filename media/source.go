@@ -46,7 +46,8 @@ func NewSource(r io.ReadCloser, giveUp func()) *Source {
 // Half makes each read beyond half of the length call f.
 func (s *Source) Half(length int64, f func()) { s.half, s.past = length/2, f }
 
-// Share limits the file to a time that several files share. Its reads reduce patience.
+// Share bounds the file by a time that several files share, in place of the minimum pace. Its reads
+// reduce patience.
 func (s *Source) Share(patience *time.Duration) { s.patience = patience }
 
 // Err returns the error of reading, if any.

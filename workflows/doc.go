@@ -5,18 +5,19 @@
 //
 // A run of [Generate] asks for the next step, takes it, and asks again. The question is a local
 // activity, or part of the transaction that ended the step before. In the second case the answer
-// is the result of that step's activity. The first run of a task begins with a step that its start
-// carries. If a signal came before that step, the run asks first.
+// is the result of that step's activity. The first run of a task normally begins with a step that
+// its start carries. If a signal came before that step, the run asks first.
 //
 // The run decides nothing. Package task decides what may happen to a task, under the lock of the
-// task's row. The run only remembers what it has seen of the last attempt, of a cancel and of the
-// end; the step that it is at; and what it has shown in lists.
+// task's row. The run only remembers what it has seen of the last attempt, and of a cancel or
+// fail; the step that it is at; and what it has shown in lists.
 //
-// A step is an activity, a sleep, or the end. A sleep is a timer. Every step ends by itself at a
-// time that the answer gives. That time is by the database's clock. An image costs one step: the
-// submit also copies the file and ends the task. A video costs a submit, a timer, and a question
-// after the signal, since its poller copies small files. Only a copy that takes long is a step of
-// its own.
+// A step is an activity, a sleep, or the end. A sleep is a timer. The answer says until when a
+// sleep, a check or a submit may last, by the database's clock. A copy gets at least an hour.
+// Questions to a vendor have their own limits, and Settle is repeated until it succeeds. An image
+// costs one step: the submit also copies the file and ends the task. A video costs a submit, a
+// timer, and a question after the signal, since its poller copies small files. Only a copy that
+// takes long is a step of its own.
 //
 // # Signals
 //

@@ -87,7 +87,8 @@ func stepOptions(queue, summary string, total, perTry time.Duration) workflow.Ac
 	}
 }
 
-// retryPolicy returns the policy of all activities: retry for ever, at growing intervals.
+// retryPolicy returns the policy of all activities but those of tendOptions: retry without limit,
+// at growing intervals. Submits and removals add a limit.
 func retryPolicy(first time.Duration) *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: first, MaximumInterval: 15 * time.Second}
 }
@@ -117,10 +118,11 @@ func localOptions(summary string) workflow.LocalActivityOptions {
 	}
 }
 
-// deliveryOptions returns the options of one delivery attempt. Only a lost worker, or a record
-// that cannot be stored, repeats it. The activity itself limits the tries to store the record; a
-// round that ends with an error is replaced once its wake is due (D2). Temporal does not limit
-// the tries, because each time that the attempt finds no permit counts as one.
+// deliveryOptions returns the options of one delivery attempt. Temporal repeats the activity after
+// an error of ours, such as a lost worker, a missing permit, or a record that cannot be stored. An
+// answer of the receiver, even a bad one, is a result and no error. The activity itself limits the
+// tries to store the record. A round that ends with an error is replaced once its wake is due (D2).
+// Temporal does not limit the tries, because a try that finds no permit is not a failure.
 func deliveryOptions(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue: QueueWebhook,

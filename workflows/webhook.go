@@ -18,7 +18,7 @@ var deliveryPauses = []time.Duration{10 * time.Second, 30 * time.Second, 60 * ti
 
 // DeliverWebhook makes the attempts of one delivery round. A run that replaces another one
 // continues with the attempt that is due, since the database knows the attempts that were made.
-// Another attempt follows only the outcome DeliveryRetry, and only while a pause is left.
+// Another attempt follows only after the outcome DeliveryRetry, and only while a pause is left.
 func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 	args := activities.RoundArgs{TaskID: in.TaskID, Round: in.Round}
 	var state activities.RoundState

@@ -36,9 +36,9 @@ func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Reading) 
 }
 
 // ErrorOf returns the error that an answer means for a call of this effect, or nil if the answer is
-// Done. A 5xx proves nothing, nor does an answer that is not the vendor's own. Such an answer
-// refuses a submission only if its status is a 4xx of RefusalKind. Other calls get KindTransient,
-// so that the caller repeats them.
+// Done. A 5xx proves nothing, nor does an answer that is not the vendor's own, or an error that the
+// adapter's table lacks. Such an answer refuses a submission only if RefusalKind takes its status
+// for a refusal. Other calls get KindTransient, so that the caller repeats them.
 func (c *Client) ErrorOf(effect Effect, a Answer, r Reading) error {
 	proves := r.FromVendor && a.Status < http.StatusInternalServerError
 	if proves && r.Done {

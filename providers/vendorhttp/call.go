@@ -9,7 +9,8 @@ import (
 // Effect is what a call does at the vendor. It decides what a failure of the call means.
 type Effect int
 
-// The effects. There is no default: each call must declare its own.
+// The effects. There is no default: each call must declare its own. A body that cannot be written
+// or read has errors of its own, see JSON and Streamed.
 const (
 	// Reads marks a call that is harmless to repeat, such as a poll (also by POST), an upload or a
 	// request for a token. Each failure is mediagate.KindTransient.

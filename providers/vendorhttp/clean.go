@@ -133,8 +133,8 @@ func (c *cleaner) clean(text string) string {
 	return text
 }
 
-// hideNamed hides a value and keeps its name. If only a space separates them, it hides the value
-// only if it looks like a token, so that "token is invalid" stays.
+// hideNamed hides a value and keeps its name. A value that only a space separates from its name must
+// also look like a token, so that "token is invalid" stays.
 func hideNamed(s string) string {
 	m := namedPattern.FindStringSubmatch(s)
 	if value := s[len(m[1])+len(m[2]):]; strings.TrimSpace(m[2]) == "" && !strings.ContainsAny(value, "0123456789_.") {

@@ -9,7 +9,7 @@
 // the vendor cannot have a job of it, because no byte of the request was written or a streamed body
 // broke off. It is KindAmbiguous in every other case, also if the answer breaks off in the middle.
 //
-// Submissions, and calls that stop a job, therefore use a fresh HTTP/1.1 connection each. So the
+// Each submission, and each call that stops a job, uses a fresh HTTP/1.1 connection. So the
 // transport cannot send a request twice, and a connection that the vendor closed while it was idle
 // cannot make a submission ambiguous.
 //

@@ -13,9 +13,9 @@ import (
 )
 
 // Extract reads a JSON document that holds files, without keeping the files in memory. It streams
-// each string member with the given name to take. The returned document has the result of take in
-// its place, which must not need escapes. The rest of the document is at most limit bytes. Extract
-// does not validate the document; the decoder does that later.
+// each string member with the given name to take. In the returned document, the result of take
+// stands in place of the string. The result must not need escapes. The returned document has at
+// most limit bytes. Extract does not validate the document; the decoder does that later.
 //
 // Extract returns the errors of r and of take unchanged. It returns io.ErrUnexpectedEOF if the
 // document ends within a string.
