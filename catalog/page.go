@@ -101,11 +101,11 @@ type pageField struct {
 
 var pageFuncs = template.FuncMap{
 	"join": func(words []string) string { return strings.Join(words, ", ") },
-	"code": func(word any) string { return fmt.Sprintf("`%v`", word) },
+	"code": func(word any) string { return cell(fmt.Sprintf("`%v`", word)) },
 	"codes": func(words []string, separator string) string {
 		return "`" + strings.Join(words, "`"+separator+"`") + "`"
 	},
-	"cell":  func(text string) string { return strings.ReplaceAll(text, "|", `\|`) },
+	"cell":  cell,
 	"quote": func(text string) string { return strings.ReplaceAll(text, "'", `'\''`) },
 	"where": func(h Hold) string {
 		var parts []string
@@ -120,6 +120,11 @@ var pageFuncs = template.FuncMap{
 		}
 		return "a " + string(unit)
 	},
+}
+
+// cell writes a text as a cell of a table, which ends at a | or at a new line.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\r", " ", "\n", " ").Replace(text)
 }
 
 var modelPage = template.Must(template.New("model").Funcs(pageFuncs).Parse(`# {{.ID}}
@@ -145,7 +150,8 @@ Charged by the {{.Pricing.Unit}}
 {{- with .Pricing.Quantity}}; a quote counts {{codes . " × "}}{{end}}
 {{- with .Pricing.Zero}}, 0 as {{.}}{{end}}
 {{- range .Pricing.Holds}}, {{if .Least}}at least {{.Least}}{{else}}{{.More}} more{{end}} with {{code .Given}}{{where .}}
-{{- end}}. Amounts are US dollars, unless the operator has set another currency.
+{{- end}}. Amounts are list prices in US dollars, unless the operator has set another
+currency; ` + "`POST /v1/quote`" + ` tells those of your group.
 
 | {{range .PricedBy}}{{.}} | {{end}}price {{each .Pricing.Unit}} |
 |{{range .PricedBy}}---|{{end}}---|
@@ -178,6 +184,13 @@ func (s *shape) pageFields(path string) []pageField {
 		}
 		if field.hasFallback {
 			row.Default = fmt.Sprint(field.fallback)
+			switch field.fallback.(type) {
+			case []any, map[string]any:
+				text, err := json.Marshal(field.fallback)
+				if err == nil {
+					row.Default = string(text)
+				}
+			}
 		}
 		fields = append(fields, row)
 		if field.standsFor == "" {
