@@ -17,7 +17,7 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	c := load(t)
-	pages, err := c.Pages()
+	pages, err := c.Pages(catalog.Readers{Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ operations:
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := models.Pages()
+	pages, err := models.Pages(catalog.Readers{Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
