@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
@@ -24,7 +25,9 @@ const (
 	// checkedTasks is how many tasks a dry run checks, to see whether the command applies to them.
 	// Each open task takes some queries.
 	checkedTasks = 1000
-	jobPrefix    = "job_"
+	// previewTime is how long counting the tasks, and checking them in a dry run, may take.
+	previewTime = 2 * time.Minute
+	jobPrefix   = "job_"
 )
 
 // JobStore counts the tasks that the filter of a job selects, and records the job.
@@ -92,9 +95,7 @@ func (s *Server) handleTaskActions(c *call) error {
 			return err
 		}
 	}
-	if dry {
-		c.takeLong(checkTime)
-	}
+	c.takeLong(previewTime)
 	matched := 0
 	if !none {
 		if matched, err = s.cfg.Store.CountTasks(c.ctx, filter); err != nil {
@@ -201,7 +202,11 @@ func (s *Server) skipReason(
 	st := story.Story{State: task.State{Task: *t}}
 	if !t.Status.Terminal() {
 		var err error
-		if st, err = s.cfg.Store.Outlook(ctx, t.ID); err != nil {
+		st, err = s.cfg.Store.Outlook(ctx, t.ID)
+		switch {
+		case mediagate.Is(err, mediagate.KindNotFound): // it has ended since, and was removed
+			return task.SkipEnded, nil
+		case err != nil:
 			return "", err
 		}
 	}

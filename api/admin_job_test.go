@@ -11,6 +11,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/task"
 )
 
 // jobs records the started jobs.
@@ -104,6 +105,26 @@ func TestTaskActionsDryRun(t *testing.T) {
 			t.Errorf("jobs: %+v", jobs)
 		}
 	})
+}
+
+// TestTaskActionsDryRunUnreadable checks that a dry run counts a task that cannot be read next to the others.
+func TestTaskActionsDryRunUnreadable(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	other, id := g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`), g.submit(videos, `{"model":"alpha-v3","prompt":"b"}`)
+	g.exec("UPDATE tasks SET document = '{' WHERE id = $1", id)
+	g.change(id, task.Asked{})
+	g.clock.advance(time.Minute)
+	a := g.operate(http.MethodPost, "/tasks/actions", `{"filter":{"model":"alpha-v3"},"action":"poll_now","reason":"a test","dry_run":true}`)
+	want := `{"matched":2,"checked":2,"applies":0,"skipped":{"not_polled":1,"unreadable":1},"tasks":["` + id + `","` + other + `"]}`
+	if a.status != 200 || strings.TrimSpace(a.body) != want {
+		t.Errorf("%d %s, want %s", a.status, a.body, want)
+	}
+	stuck := g.operate(http.MethodGet, "/tasks?stuck=true", "")
+	if stuck.status != 200 || !strings.Contains(stuck.body, id) {
+		t.Errorf("the stuck tasks: %d %s", stuck.status, stuck.body)
+	}
 }
 
 // TestTaskActionsDryRunOfMany checks that a dry run reads page after page, and lists the ids of the

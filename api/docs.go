@@ -16,14 +16,19 @@ const (
 	docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-// library is the rendered guides: those of the program, and a page for each model of the catalog.
+// library is the rendered guides: those of the program, and a page for each model that the group
+// default may use, at its prices, since the guides are read without a key.
 type library struct {
 	guide *guide.Guide
 	pages map[string]*published // by path
 }
 
-func newLibrary(c *catalog.Catalog) (*library, error) {
-	models, err := c.Pages()
+func (s *Server) newLibrary(c *catalog.Catalog) (*library, error) {
+	everybody, found := s.groups[defaultGroup]
+	models, err := c.Pages(catalog.Readers{
+		Currency: s.cfg.Currency, Factor: everybody.factor,
+		Allowed: func(m *catalog.Model) bool { return found && matchesAny(everybody.models, m.ID, m.Canonical) },
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -89,3 +89,19 @@ func TestLLMs(t *testing.T) {
 		t.Errorf("with an address of its own:\n%s", a.body)
 	}
 }
+
+// TestModelPagesOfTheDefaultGroup checks that the pages, which are read without a key, show the
+// models of the group default at its prices.
+func TestModelPagesOfTheDefaultGroup(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.Groups = map[string]api.Group{"default": {PriceFactor: "2", Models: []string{"alpha-*"}}, "others": {}}
+	})
+	if a := g.send(request{path: "/docs/models/alpha-v3.md"}); !strings.Contains(a.body, "| `std` | `false` | 0.168 |") {
+		t.Errorf("not at the group's prices: %d\n%s", a.status, a.body)
+	}
+	if a := g.send(request{path: "/docs/models.md"}); !strings.Contains(a.body, "[alpha-v3]") || strings.Contains(a.body, "[art]") {
+		t.Errorf("the index: %d\n%s", a.status, a.body)
+	}
+	g.send(request{path: "/docs/models/art"}).wantStatus(t, http.StatusNotFound)
+}

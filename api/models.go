@@ -51,7 +51,7 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 	m.fieldMasks[quotePath].Fields["endpoint"] = &catalog.FieldMask{}
 	m.bounds[quotePath] = largestBody(c, "") + endpointRoom
 	m.document = sync.OnceValues(func() (*published, error) { return s.publishedDocument(c) })
-	m.documents = sync.OnceValues(func() (*library, error) { return newLibrary(c) })
+	m.documents = sync.OnceValues(func() (*library, error) { return s.newLibrary(c) })
 	m.reference = sync.OnceValues(m.publishedReference)
 	var err error
 	m.list, err = listModels(c)

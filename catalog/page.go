@@ -12,22 +12,31 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog/price"
 )
+
+// Readers are those for whom pages are made.
+type Readers struct {
+	Currency string
+	Factor   price.Factor        // of their prices
+	Allowed  func(m *Model) bool // which models they may use; nil for all
+}
 
 // Pages returns the documentation of the models in Markdown, by file name: a page for each model,
 // such as models/alpha-v3.md, and models/README.md, which lists them.
-func (c *Catalog) Pages() (map[string][]byte, error) {
+func (c *Catalog) Pages(r Readers) (map[string][]byte, error) {
+	models := slices.DeleteFunc(c.Models(), func(m *Model) bool { return r.Allowed != nil && !r.Allowed(m) })
 	pages := map[string][]byte{}
 	var index bytes.Buffer
-	if err := indexPage.Execute(&index, c.Models()); err != nil {
+	if err := indexPage.Execute(&index, models); err != nil {
 		return nil, err
 	}
 	pages["models/README.md"] = index.Bytes()
-	for _, m := range c.Models() {
+	for _, m := range models {
 		if m.ID != m.Canonical {
 			continue
 		}
-		page, err := m.page()
+		page, err := m.page(r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.ID, err)
 		}
@@ -48,14 +57,18 @@ same to programs.
 {{end}}`))
 
 // page returns the page of one model.
-func (m *Model) page() ([]byte, error) {
-	data := pageData{Model: m}
+func (m *Model) page(r Readers) ([]byte, error) {
+	data := pageData{Model: m, Currency: r.Currency}
 	facts, _ := m.Type.Facts()
 	data.MakesTask = facts.Task
 	for _, o := range m.operations {
 		pricing, err := o.Pricing()
 		if err != nil {
 			return nil, err
+		}
+		for i := range pricing.Rows {
+			charge := &pricing.Rows[i].Charge
+			charge.UnitPrice = r.Factor.Price(charge.UnitPrice)
 		}
 		shown := pageOperation{
 			Operation: o, Fields: o.schema.shape.pageFields(""), Pricing: pricing, PricedBy: o.price.table.by,
@@ -77,6 +90,7 @@ func (m *Model) page() ([]byte, error) {
 // pageData is what modelPage shows.
 type pageData struct {
 	*Model
+	Currency   string
 	MakesTask  bool
 	Operations []pageOperation
 }
@@ -101,11 +115,11 @@ type pageField struct {
 
 var pageFuncs = template.FuncMap{
 	"join": func(words []string) string { return strings.Join(words, ", ") },
-	"code": func(word any) string { return fmt.Sprintf("`%v`", word) },
+	"code": func(word any) string { return cell(fmt.Sprintf("`%v`", word)) },
 	"codes": func(words []string, separator string) string {
 		return "`" + strings.Join(words, "`"+separator+"`") + "`"
 	},
-	"cell":  func(text string) string { return strings.ReplaceAll(text, "|", `\|`) },
+	"cell":  cell,
 	"quote": func(text string) string { return strings.ReplaceAll(text, "'", `'\''`) },
 	"where": func(h Hold) string {
 		var parts []string
@@ -120,6 +134,11 @@ var pageFuncs = template.FuncMap{
 		}
 		return "a " + string(unit)
 	},
+}
+
+// cell writes a text as a cell of a table, which ends at a | or at a new line.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\r", " ", "\n", " ").Replace(text)
 }
 
 var modelPage = template.Must(template.New("model").Funcs(pageFuncs).Parse(`# {{.ID}}
@@ -145,7 +164,7 @@ Charged by the {{.Pricing.Unit}}
 {{- with .Pricing.Quantity}}; a quote counts {{codes . " × "}}{{end}}
 {{- with .Pricing.Zero}}, 0 as {{.}}{{end}}
 {{- range .Pricing.Holds}}, {{if .Least}}at least {{.Least}}{{else}}{{.More}} more{{end}} with {{code .Given}}{{where .}}
-{{- end}}. Amounts are US dollars, unless the operator has set another currency.
+{{- end}}. Amounts are in {{$.Currency}}; ` + "`POST /v1/quote`" + ` returns the price for your key.
 
 | {{range .PricedBy}}{{.}} | {{end}}price {{each .Pricing.Unit}} |
 |{{range .PricedBy}}---|{{end}}---|
@@ -178,6 +197,13 @@ func (s *shape) pageFields(path string) []pageField {
 		}
 		if field.hasFallback {
 			row.Default = fmt.Sprint(field.fallback)
+			switch field.fallback.(type) {
+			case []any, map[string]any:
+				text, err := json.Marshal(field.fallback)
+				if err == nil {
+					row.Default = string(text)
+				}
+			}
 		}
 		fields = append(fields, row)
 		if field.standsFor == "" {

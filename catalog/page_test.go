@@ -17,7 +17,7 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	c := load(t)
-	pages, err := c.Pages()
+	pages, err := c.Pages(catalog.Readers{Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,5 +104,52 @@ operations:
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestPageCells checks that no text of a file breaks a table: prices and defaults stay in their columns.
+func TestPageCells(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := `id: toy
+type: video
+description: "A toy.\nTwo lines."
+operations:
+  - endpoint: /v1/videos/generations
+    schema:
+      properties:
+        mode: {title: M, description: "One.\nTwo | three.", type: string, enum: ["a|b", c], default: "a|b"}
+        tags: {title: T, description: T., type: array, items: {type: string}, default: [a, b], examples: [[a]]}
+    price: {unit: song, by: [mode], rows: [{mode: "a|b", price: "1"}, {mode: c, price: "2"}]}
+    routes: [{provider: p, upstream: u, operation: o}]
+    expected: 1s
+    timeout: 1m
+    on_unknown: park
+    max_bytes: 1MiB
+`
+	if err := os.WriteFile(filepath.Join(dir, "toy.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	models, err := catalog.LoadAlone(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := models.Pages(catalog.Readers{Currency: "USD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, lines := range map[string][]string{
+		"models/README.md": {"| [toy](toy.md) |  | A toy. Two lines. |\n"},
+		"models/toy.md": {
+			"| `mode` | a\\|b or c | `a\\|b` | **M.** One. Two \\| three. |\n",
+			"| `tags` | an array, each a string | `[\"a\",\"b\"]` | **T.** T. |\n",
+			"| `a\\|b` | 1.00 |\n| `c` | 2.00 |\n",
+		},
+	} {
+		for _, line := range lines {
+			if !bytes.Contains(pages[page], []byte(line)) {
+				t.Errorf("%s lacks %s:\n%s", page, line, pages[page])
+			}
+		}
 	}
 }

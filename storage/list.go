@@ -74,7 +74,7 @@ func (s *Store) SelectTasks(
 	}
 	// Each listing reads one row beyond the limit, if there is one.
 	rows, hasMore = page(rows, f.Limit)
-	if tasks, err = convertAll(rows, taskRow.task); err != nil {
+	if tasks, err = convertAll(rows, taskRow.listed); err != nil {
 		return nil, hasMore, err
 	}
 	// A further statement reads the statuses of the sources of all listed tasks.

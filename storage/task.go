@@ -115,6 +115,17 @@ func (r taskRow) task() (mediagate.Task, error) {
 	return st.Task, err
 }
 
+// listed returns the task as lists have it: an open task whose document cannot be decoded has only the
+// parts that can be read. Such a task is parked, and must not hide the others of its list from those
+// who repair it, or stop a command for many tasks.
+func (r taskRow) listed() (mediagate.Task, error) {
+	t, err := r.task()
+	if unreadable(err) && !t.Status.Terminal() {
+		err = nil
+	}
+	return t, err
+}
+
 // leasedTask is a task's row with the lease of its run, zero if it has none.
 type leasedTask struct {
 	taskRow

@@ -42,6 +42,26 @@ func TestUnreadableFacts(t *testing.T) {
 				b.change(id, task.EndDue{})
 			}
 		},
+		"an open task that cannot be read stands in lists next to the others": func(b *bench) {
+			p := b.newPayer(unit(10))
+			other, id := b.submit(p, unit(4)), b.submit(p, unit(4))
+			b.spoil("UPDATE tasks SET document = '{' WHERE id = ?", id)
+			b.change(id, task.Asked{})
+			for _, f := range []mediagate.TaskFilter{{AccountID: p.account}, {AccountID: p.account, Stuck: true}} {
+				tasks, _, err := b.SelectTasks(b.Context(), f)
+				var ids []string
+				for _, t := range tasks {
+					ids = append(ids, t.ID)
+				}
+				want := []string{id}
+				if !f.Stuck {
+					want = append(want, other)
+				}
+				same(b, "tasks, error", []any{ids, err}, []any{want, nil})
+			}
+			b.settle(failed(id))
+			b.settle(cancelled(other))
+		},
 		"D5 a report finds its attempt though the attempt's name cannot be read": func(b *bench) {
 			id := b.submit(b.newPayer(unit(1)), unit(1))
 			b.change(id, intentOf(id, 1, b.now()))

@@ -40,7 +40,7 @@ func TestModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := models.Pages()
+	pages, err := models.Pages(catalog.Readers{Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
