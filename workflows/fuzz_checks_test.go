@@ -139,6 +139,9 @@ func (p *play) final() {
 	}
 }
 
+// processDied is the value of the panics that stand for the death of a process.
+const processDied = "the process died"
+
 var errDatabaseAway = mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 
 // fault returns what a call to the database meets before it does anything.
@@ -167,7 +170,7 @@ func (p *play) lose(ctx context.Context, method string) error {
 		return nil
 	case how == "dead" && ctx.Value(gentle{}) == nil:
 		p.note("the process dies after %s", method)
-		panic("the process died")
+		panic(processDied)
 	default:
 		p.note("the answer of %s is lost", method)
 		return errDatabaseAway

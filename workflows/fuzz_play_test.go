@@ -56,7 +56,7 @@ type play struct {
 	seen    task.Seen            // what the runs have seen so far
 	busy    map[string]bool      // the activities of the run that are under way
 	reports map[string]task.Seen // the reports of senders, by activity
-	left    task.Seen            // the report of a step that timed out, which Temporal passes on and the suite does not
+	left    task.Seen            // the report of a step that died or timed out, which Temporal passes on and the suite does not
 	wedge   bool                 // the next run is to do nothing
 	reset   bool                 // the next run gets this run's manual signals again
 	given   []string             // those signals
@@ -162,7 +162,9 @@ func (p *play) run() {
 	})
 	p.env.SetOnActivityCompletedListener(func(info *activity.Info, value converter.EncodedValue, err error) {
 		p.began(info, false, err)
-		if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
+		// Temporal sees the death of a process as a timeout. Here it is a panic.
+		_, timeout := errors.AsType[*temporal.TimeoutError](err)
+		if timeout || err != nil && strings.Contains(err.Error(), processDied) {
 			p.mu.Lock()
 			p.left = p.reports[info.ActivityID]
 			p.mu.Unlock()
@@ -498,7 +500,11 @@ func (p *play) tending(ctx workflow.Context) {
 		if wait.Why == mediagate.WhySlot { // often at first, then once a minute
 			next = earliest(next, last.Add(min(now.Sub(wait.Since), time.Minute)))
 		}
-		_ = workflow.Sleep(ctx, min(max(next.Sub(now), 2*time.Second), 30*time.Second))
+		pause := min(max(next.Sub(now), 2*time.Second), 30*time.Second)
+		if during(p.Away, p.elapsed()) != "" { // a pass each two seconds for hours is too much for the suite
+			pause = 30 * time.Second
+		}
+		_ = workflow.Sleep(ctx, pause)
 		if workflow.Now(ctx).Before(next) {
 			continue // something else may have happened meanwhile
 		}

@@ -123,7 +123,7 @@ func (p *play) answer(
 		p.sleep(ctx, 10*time.Minute)
 		return submission, errNoAnswer
 	case how.What == "die":
-		panic("the process died")
+		panic(processDied)
 	}
 	submission.Ref = made.ref
 	if p.Vendor == vendorSync {
@@ -138,7 +138,7 @@ func (p *play) asked(is func(*job) bool, lookup bool) (mediagate.Report, error) 
 	maps.Copy(kinds, refusals)
 	switch what := during(p.Vexed, p.elapsed()); {
 	case what == "panic":
-		panic("the process died")
+		panic(processDied)
 	case what == "not found" && !lookup: // a vendor that denies a job that it has would break its promise
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
 	case what != "" && what != "not found":
