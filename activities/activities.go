@@ -231,8 +231,7 @@ const (
 	RunIdle RunState = "idle"
 	// RunFailing says that the run's workflow tasks have begun to fail.
 	RunFailing RunState = "failing"
-	// RunBroken says that the run's workflow task has failed so often that it is at its fifth
-	// attempt or a later one.
+	// RunBroken means that the run's workflow task is at its fifth attempt or a later one.
 	RunBroken RunState = "broken"
 )
 

@@ -37,7 +37,7 @@ type Connections struct {
 // Config configures Connections.
 type Config struct {
 	Active      *limit.Limit // bounds active connections; nil: no bound
-	Overflow    *limit.Limit // bounds further active connections, which are told that there are too many
+	Overflow    *limit.Limit // bounds further active connections, which get an answer that there are too many
 	Max         int64        // open connections in all; 0: no bound
 	MaxOverflow int64        // how many more may be open if none is idle
 	Proxies     Proxies

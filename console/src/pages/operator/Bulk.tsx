@@ -110,7 +110,7 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
   );
 }
 
-/** What the job would do, and the button that starts it unless it would change nothing. */
+/** Shows the preview of a job, and the button that starts it. A job that would change nothing cannot be started. */
 function Preview({ matched: found, action, sending, onBegin }: { matched: Matched; action: Action; sending: boolean; onBegin: () => void }) {
   const { matched, tasks = [] } = found;
   const preview = previewOf(found);

@@ -140,7 +140,7 @@ export function useModelPage(model: string): string | undefined {
   return data?.includes(`${page}.md`) ? page : undefined;
 }
 
-/** What the form is for: an endpoint and a model with the schema of its requests, and the model's other operations. */
+/** The target of a form: an endpoint and a model, the schema of its requests, and the model's other operations. */
 export interface Target {
   endpoint: string;
   model: string;

@@ -1,4 +1,4 @@
-// What the inputs of a form share: its faults, endpoint and model.
+// The context that all inputs of a form share: its faults, its endpoint and its model.
 import { createContext, useContext } from 'react';
 import type { Fault } from './validate';
 import type { Path } from './walk';

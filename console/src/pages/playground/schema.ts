@@ -137,7 +137,7 @@ export function initialValues(schema: Schema): Values {
   return values;
 }
 
-/** What a request of another model has in common with this one: texts and images. */
+/** Returns the texts and images of a request to another model that this model takes, too. */
 export function carriedOver(schema: Schema, body: Values): Values {
   const kept = ['prompt', 'negative_prompt', 'image_urls', 'first_frame_image'];
   return Object.fromEntries(Object.entries(body).filter(([name]) => kept.includes(name) && schema.properties && name in schema.properties));
