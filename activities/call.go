@@ -95,7 +95,14 @@ func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attemp
 		failure, _ := rejection(err)
 		return callResult{err: err, refusal: &failure, silent: true}
 	}
-	submission, err := c.Vendor.Submit(callCtx, job)
+	// After a panic of the adapter the vendor may have the job, as after a lost answer. The
+	// activity must not end by it: an error carries no heartbeat, and a run would not hear of the
+	// sending if the database has lost the intent (D5).
+	var submission mediagate.Submission
+	err = mediagate.Guarded(func() (err error) {
+		submission, err = c.Vendor.Submit(callCtx, job)
+		return err
+	})
 	if err == nil {
 		return a.accepted(ctx, row, submission)
 	}

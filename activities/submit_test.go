@@ -100,12 +100,16 @@ func TestSubmitErrors(t *testing.T) {
 		"vendor":      {of(mediagate.KindVendor), unknown},
 		"internal":    {of(mediagate.KindInternal), unknown},
 		"foreign":     {errors.New("some library's"), unknown},
+		"a panic":     {nil, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.twoAccounts()
 			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+				if c.err == nil {
+					panic("a bug of the adapter")
+				}
 				return mediagate.Submission{}, c.err
 			}
 			answer, a := b.submit(1), b.last()

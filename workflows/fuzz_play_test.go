@@ -149,6 +149,7 @@ func (p *play) run() {
 	p.env.RegisterWorkflowWithOptions(p.stage, workflow.RegisterOptions{Name: "Stage"})
 	p.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(nil) // no such run any more
 	p.env.OnActivity("Ask", mock.Anything, mock.Anything).Return(p.ask)
+	p.env.OnActivity("SubmitJob", mock.Anything, mock.Anything).Return(p.submitJob)
 	p.env.SetOnActivityStartedListener(
 		func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { p.began(info, true, nil) },
 	)
@@ -190,6 +191,29 @@ func (p *play) run() {
 		p.violate("the stage broke: %v", err)
 	}
 	p.final()
+}
+
+// submitJob submits in a goroutine of its own. The fake vendor ends that goroutine if the process
+// is to die during the call: nothing of the activity goes on, as it would after a panic of an
+// adapter.
+func (p *play) submitJob(ctx context.Context, in activities.StepArgs) (answer activities.Answer, err error) {
+	var died any = processDied
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer func() {
+			if value := recover(); value != nil {
+				died = value
+			}
+		}()
+		answer, err = p.Activities.SubmitJob(ctx, in)
+		died = nil
+	}()
+	<-over
+	if died != nil {
+		panic(died)
+	}
+	return answer, err
 }
 
 // ask is a run's question. It makes the ids of its commands unique to the run, which the suite

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func (p *play) answer(
 		p.sleep(ctx, 10*time.Minute)
 		return submission, errNoAnswer
 	case how.What == "die":
-		panic(processDied)
+		runtime.Goexit() // the sending ends here, see submitJob
 	}
 	submission.Ref = made.ref
 	if p.Vendor == vendorSync {
