@@ -73,8 +73,8 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 			if err != nil {
 				return err
 			}
-			// The transfer belongs to another account, or lies before the statement's span.
-			if last == nil || last.At.Before(from) {
+			// The transfer belongs to another account, or lies outside of the statement's span.
+			if last == nil || last.At.Before(from) || !last.At.Before(to) {
 				return mediagate.Invalid("after", "after must be an id of this statement")
 			}
 			from = last.At.Time
