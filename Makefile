@@ -54,8 +54,20 @@ deps: ## install or name what the tests need besides Go
 # timeout only ends tests that hang.
 TESTFLAGS := -timeout 30m -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
+# RACE matches the packages whose goroutines share memory. The race detector makes tests five
+# times slower and has everything compiled a second time, so only CI runs it, and only there. In
+# package storage it is the database where goroutines meet.
+RACE := mediagate/(activities|api|channel|client|cmd|internal|worker)(/|$$)|/(blob|inline|kernel|media|vendorhttp|vertex)$$
+
+# PLAYS is how many random plays of each kind run. `make verify` runs thousands.
+PLAYS := -rapid.checks=25
+
 # The end-to-end tests run many real processes against the clock, so no other package is
 # tested at the same time.
+define test-alone
+	$(GO) test $(TESTFLAGS) $(1) $$($(GO) list ./... | grep -vE '$(RACE)|/(workflows|storage)$$')
+	$(GO) test $(TESTFLAGS) $(1) -count=1 ./workflows ./storage $(PLAYS)
+endef
 define test-standalone
 	cd standalone && $(GO) test $(TESTFLAGS) $(1) $$($(GO) list ./... | grep -v '/e2e$$')
 	cd standalone && $(GO) test $(1) -timeout 30m ./e2e
@@ -69,7 +81,8 @@ client/python: ## build the wheel and the sdist of the Python client in bin/pyth
 
 .PHONY: test test/console test/python test/short test/race test/replay
 test: deps build test/console test/python ## run all tests
-	$(GO) test $(TESTFLAGS) ./...
+	$(call test-alone,)
+	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -E '$(RACE)')
 	$(call test-standalone,)
 
 test/console: console/dist/index.html ## test the console's functions; TestConsole walks through its pages
@@ -81,24 +94,14 @@ test/python: client/python ## test the Python client, from its wheel
 test/short: ## tests that need neither PostgreSQL nor the embedded servers
 	$(GO) test -short . ./catalog/... ./internal/failpoint ./internal/freeport ./internal/outbound ./internal/webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
 
-# ALONE matches the packages that start no goroutines and whose tests may run in any order.
-# Their tests run without the race detector, under which the catalog alone takes minutes, and
-# Go caches the results. MEET lists the packages that ALONE matches although they use goroutines.
-ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
-MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
-
-# `make test/race` does less than `make test` where that saves minutes:
-# - A random play takes ten times as long under the race detector, so test/race plays 25 of
-#   each kind. `make test` plays a hundred, `make verify` thousands.
-# - It runs neither vet nor the tests with Redocly, Spectral and oapi-codegen: `make lint` does.
-# - The embedded servers are not our code and take minutes to compile and run under the race
-#   detector. The packages that link them, and SQLite, are therefore compiled without it.
-RACE = CGO_ENABLED=1 $(GO) test $(TESTFLAGS) -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
-test/race: deps build test/console test/python ## run all tests, under the race detector and shuffled where goroutines meet
-	$(GO) test $(TESTFLAGS) -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
-	$(RACE) -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
-	$(RACE) ./workflows ./storage -rapid.checks=25
-	cd standalone && $(RACE) ./datadir
+# `make test/race` runs neither vet nor the tests with Redocly, Spectral and oapi-codegen, since
+# `make lint` does. The embedded servers are not our code and take minutes to compile and run under
+# the race detector, so the packages that link them, and SQLite, are compiled without it. GORM's
+# driver links another SQLite, in C, which nothing calls: it need not be optimized.
+test/race: deps build test/console test/python ## run all tests, under the race detector and shuffled where goroutines share memory
+	$(call test-alone,-vet=off)
+	CGO_ENABLED=1 CGO_CFLAGS=-O0 $(GO) test $(TESTFLAGS) -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off \
+		-skip 'TestOpenAPI(Lint|GoClient)' $$($(GO) list ./... | grep -E '$(RACE)')
 	$(call test-standalone,-shuffle=on -vet=off)
 
 test/replay: ## replay the recorded histories
@@ -106,7 +109,7 @@ test/replay: ## replay the recorded histories
 
 .PHONY: verify verify/fuzz verify/storm
 verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long tests
-	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak|TestRestore|TestSpeech'
+	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak|TestRestore|TestSpeech|TestD|TestClock|TestTemporalIsAway'
 
 verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
@@ -130,8 +133,9 @@ fuzz: ## nightly: run each fuzz target for a minute (or FUZZTIME=); inputs that 
 bench: deps build ## measure against floors taken in the same run
 	cd standalone && $(GO) run ./bench
 
-.PHONY: lint lint/openapi lint/python
-lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK) lint/openapi lint/python ## static checks
+.PHONY: tools lint lint/openapi lint/python
+tools: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK)
+lint: tools lint/openapi lint/python ## static checks
 	$(TOOLS)/golangci-lint-$(GOLANGCI) run --allow-parallel-runners ./...
 	cd standalone && $(TOOLS)/golangci-lint-$(GOLANGCI) run --allow-parallel-runners --config ../.golangci.yml ./...
 	$(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ./workflows
@@ -160,6 +164,7 @@ generate: ## rewrite golden files from what the code does now; read the diff
 
 .PHONY: ci
 ci: ## what continuous integration runs
+	$(MAKE) -j2 deps tools
 	$(MAKE) lint
 	$(MAKE) test/race
 	$(MAKE) demo

@@ -69,7 +69,7 @@ func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 		s := parkedTasks(t, tasks)
 		s.down.Store(true)
 		go func() {
-			time.Sleep(3 * time.Minute)
+			time.Sleep(time.Minute)
 			if got := s.woken(); got != 0 {
 				t.Errorf("%d woken while the bucket is down", got)
 			}
@@ -79,7 +79,7 @@ func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 				t.Errorf("%d of %d woken within 30 seconds", got, tasks)
 			}
 		}()
-		housekeep(t, s.World, 5*time.Minute)
+		housekeep(t, s.World, 150*time.Second)
 		if got := s.woken(); got != tasks {
 			t.Errorf("%d tasks were woken %d times: what still fails is tried in a hot loop", tasks, got)
 		}
@@ -93,7 +93,7 @@ func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := parkedTasks(t, 1)
 		go func() {
-			for want := range 3 {
+			for want := range 2 {
 				time.Sleep(31 * time.Second)
 				if got := s.woken(); got != want+1 {
 					t.Errorf("woken %d times, want %d", got, want+1)
@@ -108,7 +108,7 @@ func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 				s.down.Store(false)
 			}
 		}()
-		housekeep(t, s.World, 5*time.Minute)
+		housekeep(t, s.World, 200*time.Second)
 	})
 }
 

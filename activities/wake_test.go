@@ -234,10 +234,15 @@ func TestD2RoundsAreStarted(t *testing.T) {
 				t.Errorf("after %v, calls (-want +got):\n%s", time.Since(s.began), diff)
 			}
 		}
-		check(59 * time.Second)
-		check(2*time.Second, "round task 1")
-		check(4*time.Minute, "round task 1", "round task 1", "round task 1")
-		check(4*time.Minute, "round task 1", "round task 1", "round task 1", "replace round task 1")
+		time.Sleep(54 * time.Second)
+		check(5 * time.Second)
+		check(5*time.Second, "round task 1") // a minute after the end
+		time.Sleep(55 * time.Second)
+		check(5*time.Second, "round task 1", "round task 1") // a minute later
+		time.Sleep(115 * time.Second)
+		check(5*time.Second, "round task 1", "round task 1", "round task 1") // two minutes later
+		time.Sleep(235 * time.Second)
+		check(5*time.Second, "round task 1", "round task 1", "round task 1", "replace round task 1") // and four
 		delivery := mediagate.Delivery{
 			TaskID: taskID, Round: 1, Attempt: 1, At: time.Now(), NextAttemptAt: time.Now().Add(time.Hour),
 		}

@@ -41,13 +41,14 @@ func TestPoolerIsFound(t *testing.T) {
 }
 
 // rush has two processes do all kinds of writes and reads at once, for many
-// accounts, and returns what went wrong. Each has more connections than a pooler has.
+// accounts, and returns what went wrong. Each has more connections than a pooler has. On a busy
+// machine a lock that all of them need may take longer than the usual ten seconds.
 func rush(t *testing.T, url string, c storage.Config) (errs []error) {
 	t.Helper()
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for process := range 2 {
-		s := openPostgres(t, url, c)
+		s := openPostgres(t, url+"&lock_timeout=50s", c)
 		for i := range 16 {
 			group.Go(func() {
 				if err := live(t.Context(), s, fmt.Sprintf("%d_%d", process, i)); err != nil {

@@ -18,6 +18,7 @@ import (
 // file, and prints the error of a refused request. The scenario reads each program from the page
 // and has it run here.
 func TestConsoleCode(t *testing.T) {
+	t.Parallel()
 	browser, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("chromium is missing: the console is not tested")

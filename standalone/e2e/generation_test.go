@@ -9,6 +9,7 @@ import (
 // there. No job is submitted a second time.
 func TestD4OtherGeneration(t *testing.T) {
 	t.Parallel()
+	long(t)
 	legacy := klingChannel("kling-a", klingKey, nil)
 	newer := klingChannel("kling-a", klingKey, map[string]any{"options": map[string]string{"generation": "v2"}})
 	w := newWorld(t, options{shape: production, channels: []map[string]any{legacy}})

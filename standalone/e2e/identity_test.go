@@ -110,6 +110,7 @@ func (w *world) checkSentOnce() {
 // none is submitted a second time.
 func TestD11SameAccount(t *testing.T) {
 	t.Parallel()
+	long(t)
 	w := newWorld(t, options{shape: production, channels: []map[string]any{klingChannel("kling-a", klingKey, nil)}})
 	submit := func(directive string) {
 		w.awaitProcessing(w.submit(job{model: alpha, directive: directive}))

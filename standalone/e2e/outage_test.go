@@ -84,6 +84,7 @@ var wrongClock = []string{
 // database's time.
 func TestClockDiffers(t *testing.T) {
 	t.Parallel()
+	long(t)
 	w := newWorld(t, options{shape: production, prepare: wrongClock})
 	w.submit(job{model: alpha})
 	w.exec("UPDATE clock_shift SET by = '40s'")
@@ -171,6 +172,7 @@ const heartbeatPatience = 18 * time.Second
 // during a copy. The copy starts again, and the task ends with its file.
 func TestTemporalIsAwayDuringACopy(t *testing.T) {
 	t.Parallel()
+	long(t)
 	w := newWorld(t, options{shape: production, ownTemporal: true})
 	task := w.submit(job{model: alpha, directive: "duration=1s, result_bytes=30000000, download=25s"})
 	w.awaitDownload(task)
