@@ -23,6 +23,7 @@ type server struct {
 	admin    *sql.DB
 	url      func(database string) string
 	template string
+	strategy string // of clones, as CREATE DATABASE names it
 	next     atomic.Int64
 }
 
@@ -57,7 +58,7 @@ func New(tb testing.TB) string {
 		tb.Fatal("pgtest: the package's TestMain must run its tests through pgtest.Main")
 	}
 	name := fmt.Sprintf("%s_%d", s.template, s.next.Add(1))
-	if _, err := s.admin.ExecContext(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+s.template); err != nil {
+	if _, err := s.admin.ExecContext(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+s.template+s.strategy); err != nil {
 		tb.Fatalf("pgtest: clone the template: %v", err)
 	}
 	tb.Cleanup(func() {
@@ -129,6 +130,15 @@ func quickDir() string {
 }
 
 func (s *server) makeTemplate(ctx context.Context) error {
+	var version int
+	if err := s.admin.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+		return fmt.Errorf("read the server's version: %w", err)
+	}
+	// To copy the files of the template takes half as long as the way that newer servers prefer,
+	// which writes all of them to the log.
+	if version >= 15_00_00 {
+		s.strategy = " STRATEGY file_copy"
+	}
 	if _, err := s.admin.ExecContext(ctx, "CREATE DATABASE "+s.template); err != nil {
 		return fmt.Errorf("make the template database: %w", err)
 	}
