@@ -172,11 +172,7 @@ func (a *Activities) abortOthers(ctx context.Context, taskID string, n int, resu
 // mayBeStale reports whether a new link may help: the old one is dead, or its server is. Other
 // errors would be the same with a new link.
 func mayBeStale(err error) bool {
-	if err == nil {
-		return false
-	}
-	k := mediagate.KindOf(err)
-	return k == mediagate.KindGone || k == mediagate.KindTransient
+	return mediagate.Is(err, mediagate.KindGone) || mediagate.Is(err, mediagate.KindTransient)
 }
 
 // ResultKey returns the object key of a result file. For example, the second file of attempt 1 has
