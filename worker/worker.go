@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -66,9 +67,7 @@ func Run(ctx context.Context, c Config) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	started := make([]worker.Worker, 0, 5+len(c.Providers)+len(c.Channels))
-	defer func() {
-		stopAll(started)
-	}()
+	defer func() { stopAll(started) }()
 	// Report the channels before the first work, so that operators see no channel without a worker.
 	if err := c.recordChannels(ctx); err != nil {
 		c.Logger.WarnContext(ctx, "channels not noted", "error", err)
@@ -92,16 +91,11 @@ func Run(ctx context.Context, c Config) error {
 
 // stopAll stops the workers at the same time, so that their grace times do not add up.
 func stopAll(started []worker.Worker) {
-	done := make(chan struct{})
+	var stopping sync.WaitGroup
 	for _, w := range started {
-		go func() {
-			w.Stop()
-			done <- struct{}{}
-		}()
+		stopping.Go(w.Stop)
 	}
-	for range started {
-		<-done
-	}
+	stopping.Wait()
 }
 
 // workers returns one worker for each queue. They call fail if one of them fails for good. Its
