@@ -129,7 +129,7 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 		// Once a second: count the rows, renew the beat, and retry tasks that may go on.
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			var err error
-			if p.waiting, _, err = p.stats(ctx, p.name); err != nil {
+			if p.waiting, _, err = p.stats(ctx); err != nil {
 				return err
 			}
 			countedAt = now
@@ -189,7 +189,7 @@ func (p *Poller) sleep(ctx, callCtx context.Context, failed <-chan error, pause 
 		if pause <= look {
 			return nil
 		}
-		if _, next, err := p.stats(ctx, p.name); err != nil || !next.IsZero() && !next.After(p.Now()) {
+		if _, next, err := p.stats(ctx); err != nil || !next.IsZero() && !next.After(p.Now()) {
 			return err
 		}
 	}
@@ -245,17 +245,17 @@ func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, er
 
 // stats counts the rows that wait under the name, and returns when the next one is due. Claimed
 // rows count as waiting, and are not due before their lease ends.
-func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue time.Time, err error) {
+func (p *Poller) stats(ctx context.Context) (waiting int, nextDue time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)
-	return p.Store.AwaitStats(ctx, name)
+	return p.Store.AwaitStats(ctx, p.name)
 }
 
 // rest returns the pause while nothing is due: until the next row is due, and at most idlePause,
 // since Run counts the rows and renews the beat only between two pauses.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
-	_, next, err := p.stats(ctx, p.name)
+	_, next, err := p.stats(ctx)
 	if err != nil || next.IsZero() {
 		return idlePause, err
 	}
