@@ -229,18 +229,16 @@ func (p *Poller) lease() time.Duration {
 	return claimLease + time.Duration(float64(p.maxClaimed())/p.channel.RequestsPerSecond*float64(time.Second))
 }
 
-// claim returns the token of a new claim. Each claim has its own token. If a lease ends and the row
-// is claimed anew, even by the same poller, the answer to the earlier claim no longer counts,
-// unless it is an end (D8).
-func (p *Poller) claim() string { return p.NewID("claim_") }
-
 // claimDue claims due rows. The claim is committed before the vendor is called (D8). It returns
 // KindConflict if a newer epoch has begun, which ends Run.
+//
+// Each claim has its own token. If a lease ends and the row is claimed anew, even by the same
+// poller, the answer to the earlier claim no longer counts, unless it is an end (D8).
 func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)
-	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.claim(), p.lease(), limit)
+	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.NewID("claim_"), p.lease(), limit)
 }
 
 // stats counts the rows that wait under the name, and returns when the next one is due. Claimed
