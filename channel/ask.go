@@ -281,7 +281,9 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 		// again, the tasks that are parked because the vendor was away are retried.
 		p.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
-			result.NextPollAt = later(result.NextPollAt, p.Now().Add(e.RetryAfter))
+			if again := p.Now().Add(e.RetryAfter); again.After(result.NextPollAt) {
+				result.NextPollAt = again
+			}
 		}
 	}
 	return result
@@ -292,14 +294,6 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 func (p *Poller) shouldLog(kind string) bool {
 	limiter, _ := p.logLimits.LoadOrStore(kind, rate.NewLimiter(rate.Every(12*time.Second), 5))
 	return limiter.(*rate.Limiter).AllowN(p.Now(), 1)
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // jitter lengthens a pause by up to a quarter.
