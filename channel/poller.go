@@ -116,15 +116,18 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 	defer cancel()
 	// The first error of a goroutine ends Run. Later ones are dropped.
 	failed := make(chan error, 1)
-	// Granting has its own goroutine, so that it does not wait behind polls.
-	p.batches.Go(func() {
-		if err := p.grant(ctx, callCtx); err != nil {
-			select {
-			case failed <- err:
-			default:
+	begin := func(work func() error) {
+		p.batches.Go(func() {
+			if err := work(); err != nil {
+				select {
+				case failed <- err:
+				default:
+				}
 			}
-		}
-	})
+		})
+	}
+	// Granting has its own goroutine, so that it does not wait behind polls.
+	begin(func() error { return p.grant(ctx, callCtx) })
 	for countedAt := (time.Time{}); callCtx.Err() == nil && !p.formerDone(); {
 		// Once a second: count the rows, renew the beat, and retry tasks that may go on.
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
@@ -149,14 +152,7 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 			}
 			if len(rows) > 0 {
 				p.toAsk.Add(int64(len(rows)))
-				p.batches.Go(func() {
-					if err := p.poll(ctx, callCtx, rows); err != nil {
-						select {
-						case failed <- err:
-						default:
-						}
-					}
-				})
+				begin(func() error { return p.poll(ctx, callCtx, rows) })
 			} else if pause, err = p.rest(ctx); err != nil {
 				return err
 			}
