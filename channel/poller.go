@@ -60,7 +60,7 @@ type Poller struct {
 	retries   retries
 	grants    grants // used by the goroutine that grants
 	idleSince time.Time
-	queued    atomic.Int64 // tasks that wait for a slot
+	queued    atomic.Int64 // tasks that wait for a slot, at the last check
 	toAsk     atomic.Int64 // rows that are claimed, and for which no call was made yet
 	late      atomic.Int64 // how late the last poll was, in nanoseconds
 	steps     atomic.Int64 // see Steps
