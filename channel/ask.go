@@ -106,11 +106,6 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 // answers, is an error of KindInternal. Answers belong to rows by their position, so a wrong number
 // of them cannot be used at all.
 func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answers []providers.Answer, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = mediagate.Panicked(cause)
-		}
-	}()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	refs := make([]mediagate.JobRef, len(rows))
@@ -118,7 +113,10 @@ func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answe
 		refs[i] = row.Ref
 	}
 	p.polls.Add(1)
-	answers, err = p.channel.Vendor.(providers.Batcher).PollAll(ctx, refs)
+	err = mediagate.Guarded(func() (err error) {
+		answers, err = p.channel.Vendor.(providers.Batcher).PollAll(ctx, refs)
+		return err
+	})
 	if err == nil && len(answers) != len(rows) {
 		err = mediagate.Errorf(mediagate.KindInternal, "%d answers for %d jobs", len(answers), len(rows))
 	}
