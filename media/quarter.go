@@ -52,14 +52,14 @@ func (c *Cutter) Cut(
 		return fmt.Errorf("wait for memory to cut a grid: %w", err)
 	}
 	defer free.Release(need)
-	var whole *picture
+	var whole picture
 	err = readStored(ctx, open, func(r io.Reader) (err error) {
 		whole, err = decodePicture(grid.MimeType, bufio.NewReader(r), width, height)
 		return err
 	})
 	for i := 0; i < Quarters && err == nil; i++ {
 		err = store(i, func(ctx context.Context) (io.ReadCloser, int64, error) {
-			return makeFile(ctx, func(_ context.Context, w *bufio.Writer) error { return whole.writeQuarter(w, i) }), -1, nil
+			return makeFile(ctx, func(_ context.Context, w *bufio.Writer) error { return writeQuarter(w, whole, i) }), -1, nil
 		}, need)
 	}
 	return err
