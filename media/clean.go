@@ -96,8 +96,9 @@ func (b *bounded) clean(w io.Writer) error {
 	case err != nil:
 		return err
 	}
-	if f, ok := usable("", mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}); !ok {
-		return b.note(f.of(b.field))
+	facts := mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}
+	if found := generalFlaw("", facts); found != nil {
+		return b.note(found.of(b.field))
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func (f flaw) of(field string) error {
 	}
 }
 
-func tooManyBytes(most int64) flaw {
-	return flaw{words: "has more than " + strconv.FormatInt(most, 10) + " bytes, the most that are allowed"}
+func tooManyBytes(most int64) *flaw {
+	return &flaw{words: "has more than " + strconv.FormatInt(most, 10) + " bytes, the most that are allowed"}
 }
 
 // Unusable returns the error of a client's file that no model can use. The words follow the field's
