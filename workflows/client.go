@@ -269,7 +269,7 @@ func (c Client) DescribeRun(ctx context.Context, taskID string) (activities.RunS
 	if err != nil {
 		return "", err
 	}
-	return stateOf(desc, time.Now()), nil
+	return stateOf(desc), nil
 }
 
 // Replace starts a new run of the task. It first terminates a run that is under way. Operators
