@@ -3,7 +3,6 @@ package channel
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,17 +189,6 @@ func (p *Poller) sleep(ctx, callCtx context.Context, failed <-chan error, pause 
 		}
 	}
 	return nil
-}
-
-// names returns all names under which tasks may wait for jobs of the account: the present one, the
-// former ones, and the poller's own. If the vendor answers again, the tasks under all of these
-// names can go on.
-func (p *Poller) names() []string {
-	names := append([]string{p.channel.Name}, p.channel.Former...)
-	if !slices.Contains(names, p.name) {
-		names = append(names, p.name)
-	}
-	return names
 }
 
 // maxClaimed returns how many claimed rows may wait for the budget: as many as the budget serves in
