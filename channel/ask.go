@@ -146,11 +146,6 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 	}()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	return p.pollRow(ctx, row, asked)
-}
-
-// pollRow asks for one row. Its caller has set the time limit of the call.
-func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Time) mediagate.PollResult {
 	channel, err := p.askerFor(ctx, row)
 	if err != nil {
 		return p.unservable(ctx, row, err)
