@@ -29,7 +29,7 @@ func (a *Activities) operation(r mediagate.Route) providers.Operation {
 	if o, ok := a.Descriptions.Operation(r); ok && o.Submit > 0 {
 		return o
 	}
-	return providers.Operation{Sync: r.Sync, Submit: LongestSubmit}
+	return providers.Operation{Submit: LongestSubmit}
 }
 
 // callResult is the result of one call to a vendor. It has a submission if the vendor accepted the

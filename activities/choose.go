@@ -62,7 +62,7 @@ func (a *Activities) chooseChannels(
 	if n == 1 {
 		return t.ID, a.candidates(t), nil
 	}
-	st, err := a.Store.State(ctx, t.ID, n-1)
+	st, err := a.Store.State(ctx, t.ID, 0)
 	if err != nil {
 		return "", nil, err
 	}
@@ -80,10 +80,7 @@ func (a *Activities) chooseChannels(
 	// The account must be the same one, and not only a channel of that name: Owner checks the
 	// fingerprint.
 	case kept:
-		before, err := a.Store.Attempt(ctx, t.ID, n-1)
-		if err != nil {
-			return "", nil, err
-		}
+		before := *st.Last()
 		c, err := a.accounts().Owner(before)
 		return externalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
 	}

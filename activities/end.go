@@ -150,33 +150,29 @@ const settlePatience = 2 * time.Second
 // For example, 200 tasks of one account end at the same time, and each end waits for the row of
 // that account. After two seconds the copy stores its files without the end, and its permit is free
 // for another copy.
-func (a *Activities) storeMirrored(
-	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
-) error {
-	a.warnOfUnknownLengths(ctx, t, row, results)
+func (f *files) storeMirrored(ctx context.Context, results []mediagate.Result) error {
+	f.warnOfUnknownLengths(ctx, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	// The copy holds a permit that other copies wait for, so the end must not take long here.
 	patient, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
-	_, err := a.change(patient, t.ID, task.Mirrored{N: row.N, Results: results})
+	_, err := f.change(patient, f.task.ID, task.Mirrored{N: f.row.N, Results: results})
 	if err == nil || ctx.Err() != nil || mediagate.Is(err, mediagate.KindNotFound) {
 		return err
 	}
-	a.Logger.WarnContext(ctx, "a task's end is left to a step of its own",
-		"task", t.ID, "attempt", row.N, "error", err)
-	_, err = a.change(ctx, t.ID, task.Mirrored{N: row.N, Results: results, Keep: true})
+	f.warn(ctx, "a task's end is left to a step of its own", "error", err)
+	_, err = f.change(ctx, f.task.ID, task.Mirrored{N: f.row.N, Results: results, Keep: true})
 	return err
 }
 
 // warnOfUnknownLengths logs that seconds are charged although no file has a known length. The
 // client pays what was held, and operators learn of it.
-func (a *Activities) warnOfUnknownLengths(
-	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
-) {
-	delivered := price.DeliveredBy(*row.Outcome, results)
-	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }
-	if delivered.Seconds == 0 && slices.ContainsFunc(t.Charges, perSecond) && slices.Contains(delivered.Lengths, 0) {
-		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged",
-			"task", t.ID, "attempt", row.N)
+func (f *files) warnOfUnknownLengths(ctx context.Context, results []mediagate.Result) {
+	delivered := price.DeliveredBy(*f.row.Outcome, results)
+	perSecond := slices.ContainsFunc(f.task.Charges, func(c mediagate.Charge) bool {
+		return c.Unit == mediagate.UnitSecond
+	})
+	if perSecond && delivered.Seconds == 0 && slices.Contains(delivered.Lengths, 0) {
+		f.warn(ctx, "the length of a result cannot be told: the seconds that were held are charged")
 	}
 }

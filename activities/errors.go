@@ -146,11 +146,7 @@ func FromTemporal(err error) *mediagate.Error {
 // waits for a permit, or because no channel takes jobs. A channel that is out is logged once, by
 // its breaker. Each parked task would otherwise log it again at each of its tries.
 func NoFault(err error) bool {
-	app, ok := errors.AsType[*temporal.ApplicationError](err)
-	if !ok {
-		return false
-	}
-	e := FromTemporal(app)
+	e := FromTemporal(err)
 	return e.Code == codeElsewhere || e.Code == codeNoPermit || e.Kind == mediagate.KindShutOut
 }
 

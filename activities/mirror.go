@@ -160,23 +160,19 @@ const manyParts = 5 << 20
 
 // abortOthers aborts other uploads of the files that were just stored: uploads of workers that
 // died, that hang, or that do not know that their run was replaced.
-func (a *Activities) abortOthers(ctx context.Context, taskID string, n int, results []mediagate.Result) {
+func (f *files) abortOthers(ctx context.Context, results []mediagate.Result) {
 	if !slices.ContainsFunc(results, func(r mediagate.Result) bool { return r.Size >= manyParts }) {
 		return
 	}
-	if _, err := a.Sweeper.AbortStale(ctx, attemptFolder(taskID, n), 0); err != nil {
-		a.Logger.WarnContext(ctx, "unfinished uploads not swept", "task", taskID, "error", err)
+	if _, err := f.Sweeper.AbortStale(ctx, attemptFolder(f.task.ID, f.row.N), 0); err != nil {
+		f.warn(ctx, "unfinished uploads not swept", "error", err)
 	}
 }
 
 // mayBeStale reports whether a new link may help: the old one is dead, or its server is. Other
 // errors would be the same with a new link.
 func mayBeStale(err error) bool {
-	if err == nil {
-		return false
-	}
-	k := mediagate.KindOf(err)
-	return k == mediagate.KindGone || k == mediagate.KindTransient
+	return mediagate.Is(err, mediagate.KindGone) || mediagate.Is(err, mediagate.KindTransient)
 }
 
 // ResultKey returns the object key of a result file. For example, the second file of attempt 1 has
@@ -238,9 +234,9 @@ func (f *files) copyAll(ctx context.Context, patience time.Duration) error {
 		if err != nil {
 			return err
 		}
-		f.abortOthers(ctx, f.task.ID, f.row.N, results)
+		f.abortOthers(ctx, results)
 		failpoint.Hit(failpoint.Mirrored)
-		return f.storeMirrored(ctx, f.task, f.row, results)
+		return f.storeMirrored(ctx, results)
 	})
 }
 

@@ -97,15 +97,14 @@ var errNoPermit = errors.New("no permit yet")
 // WaitsForPermit reports whether the error is that of an activity that waits for a permit.
 func WaitsForPermit(err error) bool { return FromTemporal(err).Code == codeNoPermit }
 
-// acquire takes a permit of a limit, and waits until there is one.
-type acquire func(context.Context) (*limit.Permit, error)
-
 // waitForPermit waits for a permit, at most for patience. It returns errNoPermit, or the error of
 // ctx.
-func waitForPermit(ctx context.Context, patience time.Duration, get acquire) (*limit.Permit, error) {
+func waitForPermit(
+	ctx context.Context, patience time.Duration, acquire func(context.Context) (*limit.Permit, error),
+) (*limit.Permit, error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	permit, err := get(waiting)
+	permit, err := acquire(waiting)
 	if err != nil && ctx.Err() == nil {
 		return nil, errNoPermit
 	}

@@ -14,7 +14,7 @@ import (
 // stuckAfter is how long a poller may make no step. No batch takes that long.
 const stuckAfter = 3 * time.Minute
 
-// ChannelArgs names a channel.
+// ChannelArgs names a channel, for TendChannel and for the workflow that keeps it running.
 type ChannelArgs struct {
 	Channel string `json:"channel"`
 }

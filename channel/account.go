@@ -355,7 +355,7 @@ func (p *Poller) releaseQueued(ctx context.Context) (queued int, err error) {
 
 // parkWaiting parks the tasks that wait for a job.
 func (p *Poller) parkWaiting(ctx context.Context) (waiting int, err error) {
-	if waiting, _, err = p.stats(ctx, p.name); err != nil || waiting == 0 {
+	if waiting, _, err = p.stats(ctx); err != nil || waiting == 0 {
 		return waiting, err
 	}
 	// A claim needs an epoch. The new epoch also shuts out the poller of a worker that still has the

@@ -106,11 +106,6 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 // answers, is an error of KindInternal. Answers belong to rows by their position, so a wrong number
 // of them cannot be used at all.
 func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answers []providers.Answer, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = mediagate.Panicked(cause)
-		}
-	}()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	refs := make([]mediagate.JobRef, len(rows))
@@ -118,7 +113,10 @@ func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answe
 		refs[i] = row.Ref
 	}
 	p.polls.Add(1)
-	answers, err = p.channel.Vendor.(providers.Batcher).PollAll(ctx, refs)
+	err = mediagate.Guarded(func() (err error) {
+		answers, err = p.channel.Vendor.(providers.Batcher).PollAll(ctx, refs)
+		return err
+	})
 	if err == nil && len(answers) != len(rows) {
 		err = mediagate.Errorf(mediagate.KindInternal, "%d answers for %d jobs", len(answers), len(rows))
 	}
@@ -148,11 +146,6 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 	}()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	return p.pollRow(ctx, row, asked)
-}
-
-// pollRow asks for one row. Its caller has set the time limit of the call.
-func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Time) mediagate.PollResult {
 	channel, err := p.askerFor(ctx, row)
 	if err != nil {
 		return p.unservable(ctx, row, err)
@@ -281,7 +274,9 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 		// again, the tasks that are parked because the vendor was away are retried.
 		p.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
-			result.NextPollAt = later(result.NextPollAt, p.Now().Add(e.RetryAfter))
+			if again := p.Now().Add(e.RetryAfter); again.After(result.NextPollAt) {
+				result.NextPollAt = again
+			}
 		}
 	}
 	return result
@@ -292,14 +287,6 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 func (p *Poller) shouldLog(kind string) bool {
 	limiter, _ := p.logLimits.LoadOrStore(kind, rate.NewLimiter(rate.Every(12*time.Second), 5))
 	return limiter.(*rate.Limiter).AllowN(p.Now(), 1)
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // jitter lengthens a pause by up to a quarter.

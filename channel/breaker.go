@@ -548,9 +548,6 @@ func (w *window) add(now time.Time, ok bool) {
 
 // sum adds up the parts that are not older than the window.
 func (w *window) sum(now time.Time) (ok, failed int) {
-	if w == nil {
-		return 0, 0
-	}
 	at := partOf(now)
 	for _, p := range w.parts {
 		if at-p.at < windowParts {

@@ -92,7 +92,7 @@ func (b *Configured) Candidates(
 	anyRetired := false
 	// First choice: the channels whose adapters support the request.
 	able := b.candidates(model, routes, func(c Channel, r mediagate.Route) bool {
-		if !c.supportsSource(r, job, b.Made(job.Source, c.Name)) {
+		if !c.supports(r, job, b.Made(job.Source, c.Name)) {
 			return false
 		}
 		if retired == nil || !retired(c.Name, r) {
@@ -116,7 +116,7 @@ func (b *Configured) Candidates(
 	if job.Source != nil &&
 		!slices.ContainsFunc(all, func(c Candidate) bool { return b.Made(job.Source, c.Name) }) &&
 		slices.ContainsFunc(all, func(c Candidate) bool {
-			return c.Provider == job.Source.Provider && c.supportsSource(c.Route, job, true)
+			return c.Provider == job.Source.Provider && c.supports(c.Route, job, true)
 		}) {
 		return nil
 	}
@@ -139,13 +139,6 @@ func (b *Configured) candidates(
 		}
 	}
 	return all
-}
-
-// supportsSource reports whether the channel's adapter supports a job that may have a source. own
-// says that the channel's account made the source.
-func (c Channel) supportsSource(r mediagate.Route, job mediagate.Job, own bool) bool {
-	job.Source = job.Source.As(own, mediagate.UploadComing)
-	return c.supports(r, job)
 }
 
 // distance orders the candidates: 0 for the account that made the source, and 1 for all others.
@@ -220,9 +213,10 @@ func draw(channels []Channel) int {
 	return 0
 }
 
-// supports asks the channel's adapter whether it supports the request. An adapter that has no
-// function Supports takes every request.
-func (c Channel) supports(r mediagate.Route, job mediagate.Job) (ok bool) {
+// supports asks the channel's adapter whether it supports the request. own says that the channel's
+// account made the source of the job, if it has one. An adapter that has no function Supports takes
+// every request.
+func (c Channel) supports(r mediagate.Route, job mediagate.Job, own bool) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = true // a bug of the adapter: the submission will show it
@@ -232,6 +226,7 @@ func (c Channel) supports(r mediagate.Route, job mediagate.Job) (ok bool) {
 		return true
 	}
 	job.Upstream, job.Operation = r.Upstream, r.Operation
+	job.Source = job.Source.As(own, mediagate.UploadComing)
 	return c.Adapter.Supports(job, c.Options) == nil
 }
 

@@ -18,9 +18,8 @@ const (
 // grants is the state of a poller's granting (D7). Only the goroutine that grants uses it, except
 // for freed.
 type grants struct {
-	freed  chan struct{} // holds one element if jobs have ended
-	most   int           // the most grants of the next batch; small after an outage of the channel
-	queued int           // queued tasks at the last check
+	freed chan struct{} // holds one element if jobs have ended
+	most  int           // the most grants of the next batch; small after an outage of the channel
 }
 
 // slotsFreed has the poller check for free slots now. If freed holds an element already, none is
@@ -42,7 +41,7 @@ func (p *Poller) grant(ctx, callCtx context.Context) error {
 			return err
 		}
 		pause := grantEvery
-		if p.channel.Concurrency == 0 && p.grants.queued == 0 {
+		if p.channel.Concurrency == 0 && p.queued.Load() == 0 {
 			pause = grantRarely
 		}
 		select {
@@ -57,13 +56,11 @@ func (p *Poller) grant(ctx, callCtx context.Context) error {
 // grantFree grants the slots that are free now, and wakes the tasks. The signal is only the fast
 // way, since GrantSlots also brings forward the wakes of the tasks (D2).
 func (p *Poller) grantFree(ctx context.Context) error {
-	g := &p.grants
 	for {
 		got, err := p.grantBatch(ctx)
 		if err != nil {
 			return err
 		}
-		g.queued = got.Waiting
 		p.queued.Store(int64(got.Waiting))
 		if len(got.Tasks) == 0 {
 			return nil

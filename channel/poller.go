@@ -3,7 +3,6 @@ package channel
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +59,7 @@ type Poller struct {
 	retries   retries
 	grants    grants // used by the goroutine that grants
 	idleSince time.Time
-	queued    atomic.Int64 // tasks that wait for a slot
+	queued    atomic.Int64 // tasks that wait for a slot, at the last check
 	toAsk     atomic.Int64 // rows that are claimed, and for which no call was made yet
 	late      atomic.Int64 // how late the last poll was, in nanoseconds
 	steps     atomic.Int64 // see Steps
@@ -116,20 +115,23 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 	defer cancel()
 	// The first error of a goroutine ends Run. Later ones are dropped.
 	failed := make(chan error, 1)
-	// Granting has its own goroutine, so that it does not wait behind polls.
-	p.batches.Go(func() {
-		if err := p.grant(ctx, callCtx); err != nil {
-			select {
-			case failed <- err:
-			default:
+	begin := func(work func() error) {
+		p.batches.Go(func() {
+			if err := work(); err != nil {
+				select {
+				case failed <- err:
+				default:
+				}
 			}
-		}
-	})
+		})
+	}
+	// Granting has its own goroutine, so that it does not wait behind polls.
+	begin(func() error { return p.grant(ctx, callCtx) })
 	for countedAt := (time.Time{}); callCtx.Err() == nil && !p.formerDone(); {
 		// Once a second: count the rows, renew the beat, and retry tasks that may go on.
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			var err error
-			if p.waiting, _, err = p.stats(ctx, p.name); err != nil {
+			if p.waiting, _, err = p.stats(ctx); err != nil {
 				return err
 			}
 			countedAt = now
@@ -149,14 +151,7 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 			}
 			if len(rows) > 0 {
 				p.toAsk.Add(int64(len(rows)))
-				p.batches.Go(func() {
-					if err := p.poll(ctx, callCtx, rows); err != nil {
-						select {
-						case failed <- err:
-						default:
-						}
-					}
-				})
+				begin(func() error { return p.poll(ctx, callCtx, rows) })
 			} else if pause, err = p.rest(ctx); err != nil {
 				return err
 			}
@@ -189,22 +184,11 @@ func (p *Poller) sleep(ctx, callCtx context.Context, failed <-chan error, pause 
 		if pause <= look {
 			return nil
 		}
-		if _, next, err := p.stats(ctx, p.name); err != nil || !next.IsZero() && !next.After(p.Now()) {
+		if _, next, err := p.stats(ctx); err != nil || !next.IsZero() && !next.After(p.Now()) {
 			return err
 		}
 	}
 	return nil
-}
-
-// names returns all names under which tasks may wait for jobs of the account: the present one, the
-// former ones, and the poller's own. If the vendor answers again, the tasks under all of these
-// names can go on.
-func (p *Poller) names() []string {
-	names := append([]string{p.channel.Name}, p.channel.Former...)
-	if !slices.Contains(names, p.name) {
-		names = append(names, p.name)
-	}
-	return names
 }
 
 // maxClaimed returns how many claimed rows may wait for the budget: as many as the budget serves in
@@ -229,33 +213,31 @@ func (p *Poller) lease() time.Duration {
 	return claimLease + time.Duration(float64(p.maxClaimed())/p.channel.RequestsPerSecond*float64(time.Second))
 }
 
-// claim returns the token of a new claim. Each claim has its own token. If a lease ends and the row
-// is claimed anew, even by the same poller, the answer to the earlier claim no longer counts,
-// unless it is an end (D8).
-func (p *Poller) claim() string { return p.NewID("claim_") }
-
 // claimDue claims due rows. The claim is committed before the vendor is called (D8). It returns
 // KindConflict if a newer epoch has begun, which ends Run.
+//
+// Each claim has its own token. If a lease ends and the row is claimed anew, even by the same
+// poller, the answer to the earlier claim no longer counts, unless it is an end (D8).
 func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)
-	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.claim(), p.lease(), limit)
+	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.NewID("claim_"), p.lease(), limit)
 }
 
 // stats counts the rows that wait under the name, and returns when the next one is due. Claimed
 // rows count as waiting, and are not due before their lease ends.
-func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue time.Time, err error) {
+func (p *Poller) stats(ctx context.Context) (waiting int, nextDue time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)
-	return p.Store.AwaitStats(ctx, name)
+	return p.Store.AwaitStats(ctx, p.name)
 }
 
 // rest returns the pause while nothing is due: until the next row is due, and at most idlePause,
 // since Run counts the rows and renews the beat only between two pauses.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
-	_, next, err := p.stats(ctx, p.name)
+	_, next, err := p.stats(ctx)
 	if err != nil || next.IsZero() {
 		return idlePause, err
 	}

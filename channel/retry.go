@@ -39,7 +39,8 @@ func (p *Poller) retryAnswered(ctx context.Context) {
 	}
 	p.answers.Store(false)
 	p.retriedAt = p.Now()
-	for _, name := range p.names() {
+	// Tasks may wait for jobs of the account under its present name and under former ones.
+	for _, name := range append([]string{p.channel.Name}, p.channel.Former...) {
 		away := []mediagate.ParkReason{mediagate.ParkProviderAway}
 		p.retryParked(ctx, mediagate.Parked{Reasons: away, Channel: name}, claimBatch)
 	}

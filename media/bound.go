@@ -14,11 +14,19 @@ import (
 // imagefile limits the largest side.
 const leastSide = 8
 
-// usable checks what every model needs: the kind of the file and a minimum size. An empty kind
+// flawOf checks a file for one input of a model, and returns the first flaw, or nil.
+func flawOf(in mediagate.Input, f mediainfo.Facts) *flaw {
+	if found := generalFlaw(in.Kind, f); found != nil {
+		return found
+	}
+	return boundsFlaw(in, f)
+}
+
+// generalFlaw checks what every model needs: the kind of the file and a minimum size. An empty kind
 // allows every kind.
-func usable(kind string, f mediainfo.Facts) (flaw, bool) {
-	bad := func(format string, args ...any) (flaw, bool) {
-		return flaw{unusable: true, words: fmt.Sprintf(format, args...)}, false
+func generalFlaw(kind string, f mediainfo.Facts) *flaw {
+	bad := func(format string, args ...any) *flaw {
+		return &flaw{unusable: true, words: fmt.Sprintf(format, args...)}
 	}
 	known := f.Width > 0 && f.Height > 0
 	switch {
@@ -27,14 +35,14 @@ func usable(kind string, f mediainfo.Facts) (flaw, bool) {
 	case known && min(f.Width, f.Height) < leastSide:
 		return bad("is %d × %d pixels, too small to be used", f.Width, f.Height)
 	}
-	return flaw{}, true
+	return nil
 }
 
-// withinBounds checks the bounds of the model's contract and returns the first that the file breaks.
+// boundsFlaw checks the bounds of the model's contract and returns the first that the file breaks.
 // A file that does not state a value, such as its length, breaks the bounds on that value.
-func withinBounds(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
+func boundsFlaw(in mediagate.Input, f mediainfo.Facts) *flaw {
 	b := in.MediaBounds
-	broken := func(format string, args ...any) (flaw, bool) { return flaw{words: fmt.Sprintf(format, args...)}, false }
+	broken := func(format string, args ...any) *flaw { return &flaw{words: fmt.Sprintf(format, args...)} }
 	if len(b.Formats) > 0 && !slices.Contains(b.Formats, f.Format.Word()) {
 		return broken("is a %s file, %s is required", formatName(f.Format.Word()), anyFormat(b.Formats))
 	}
@@ -45,9 +53,9 @@ func withinBounds(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
 	seconds := math.Round(f.Duration*10) / 10
 	switch {
 	case sides && f.Width == 0:
-		return flaw{unusable: true, words: "does not tell its width and height"}, false
+		return &flaw{unusable: true, words: "does not tell its width and height"}
 	case length && f.Duration == 0:
-		return flaw{unusable: true, words: "does not tell its length"}, false
+		return &flaw{unusable: true, words: "does not tell its length"}
 	case b.MinSide > 0 && min(f.Width, f.Height) < b.MinSide:
 		return broken("%s, at least %d × %d are required", size, b.MinSide, b.MinSide)
 	case b.MaxSide > 0 && max(f.Width, f.Height) > b.MaxSide:
@@ -62,7 +70,7 @@ func withinBounds(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
 	case in.Covers != nil && seconds < in.Covers.Seconds:
 		return broken("is %g seconds long, %s asks for %g", seconds, in.Covers.Field, in.Covers.Seconds)
 	}
-	return flaw{}, true
+	return nil
 }
 
 func ratios(b mediagate.MediaBounds) string {

@@ -50,8 +50,7 @@ func (p Pace) Check(ctx context.Context, in mediagate.Input, open Open) error {
 // check reads the file and returns its flaw, or nil. The error is of reading.
 func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
 	if in.MaxBytes > 0 && length > in.MaxBytes {
-		f := tooManyBytes(in.MaxBytes)
-		return &f, nil
+		return tooManyBytes(in.MaxBytes), nil
 	}
 	counted := &counter{r: file, max: in.MaxBytes}
 	facts, err := mediainfo.Inspect(counted)
@@ -59,19 +58,15 @@ func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
 		return &flaw{unusable: true, words: words.Error()}, nil
 	}
 	if err == nil {
-		if f, ok := usable(in.Kind, facts); !ok {
-			return &f, nil
-		}
-		if f, ok := withinBounds(in, facts); !ok {
-			return &f, nil
+		if found := flawOf(in, facts); found != nil {
+			return found, nil
 		}
 		if in.MaxBytes > 0 && length < 0 { // unknown size: count to the end
 			_, err = io.Copy(io.Discard, counted)
 		}
 	}
 	if counted.over {
-		f := tooManyBytes(in.MaxBytes)
-		return &f, nil
+		return tooManyBytes(in.MaxBytes), nil
 	}
 	return nil, err
 }
@@ -93,13 +88,8 @@ func FaultOf(in mediagate.Input, r mediagate.Result) string {
 	if in.MaxBytes > 0 && r.Size > in.MaxBytes {
 		return tooManyBytes(in.MaxBytes).words
 	}
-	for _, check := range []func() (flaw, bool){
-		func() (flaw, bool) { return usable(in.Kind, facts) },
-		func() (flaw, bool) { return withinBounds(in, facts) },
-	} {
-		if f, ok := check(); !ok {
-			return f.words
-		}
+	if found := flawOf(in, facts); found != nil {
+		return found.words
 	}
 	return ""
 }

@@ -77,18 +77,16 @@ func (c cleaned) Close() error {
 // or is closed.
 func (b *bounded) cleaned() io.ReadCloser {
 	out, w := io.Pipe()
-	go func() { _ = w.CloseWithError(b.clean(w)) }() // nil: the end of the file
+	go func() {
+		// A client's file must not end the process, so a panic is an error of the file.
+		err := mediagate.Guarded(func() error { return b.clean(w) })
+		_ = w.CloseWithError(err) // nil: the end of the file
+	}()
 	return cleaned{out, b}
 }
 
-// clean writes the picture to w. It returns a panic as an error: a client's file must not end the
-// process.
-func (b *bounded) clean(w io.Writer) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = mediagate.Panicked(p)
-		}
-	}()
+// clean writes the picture to w.
+func (b *bounded) clean(w io.Writer) error {
 	info, err := imagefile.Clean(w, b)
 	switch words, bad := errors.AsType[imagefile.Unusable](err); {
 	case b.err != nil:
@@ -98,8 +96,9 @@ func (b *bounded) clean(w io.Writer) (err error) {
 	case err != nil:
 		return err
 	}
-	if f, ok := usable("", mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}); !ok {
-		return b.note(f.of(b.field))
+	facts := mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}
+	if found := generalFlaw("", facts); found != nil {
+		return b.note(found.of(b.field))
 	}
 	return nil
 }

@@ -14,21 +14,19 @@ type flaw struct {
 	words    string
 }
 
-func (f flaw) code() mediagate.FailureCode {
-	if f.unusable {
-		return mediagate.CodeImageProcessing
-	}
-	return mediagate.CodeInvalidParameters
-}
-
+// of returns the error of the client's file in that field.
 func (f flaw) of(field string) error {
+	code := mediagate.CodeInvalidParameters
+	if f.unusable {
+		code = mediagate.CodeImageProcessing
+	}
 	return &mediagate.Error{
-		Kind: mediagate.KindInvalid, Code: string(f.code()), Param: field, Message: field + " " + f.words,
+		Kind: mediagate.KindInvalid, Code: string(code), Param: field, Message: field + " " + f.words,
 	}
 }
 
-func tooManyBytes(most int64) flaw {
-	return flaw{words: "has more than " + strconv.FormatInt(most, 10) + " bytes, the most that are allowed"}
+func tooManyBytes(most int64) *flaw {
+	return &flaw{words: "has more than " + strconv.FormatInt(most, 10) + " bytes, the most that are allowed"}
 }
 
 // Unusable returns the error of a client's file that no model can use. The words follow the field's

@@ -3,7 +3,6 @@ package media
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/mediagate/mediagate"
@@ -27,17 +26,14 @@ func makeFile(ctx context.Context, write func(context.Context, *bufio.Writer) er
 	s := &stream{PipeReader: r, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		var err error
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("making a file: %w", mediagate.Panicked(p))
+		err := mediagate.Guarded(func() error {
+			buffered := bufio.NewWriterSize(w, streamBuffer)
+			if err := write(ctx, buffered); err != nil {
+				return err
 			}
-			_ = w.CloseWithError(err) // never fails
-		}()
-		buffered := bufio.NewWriterSize(w, streamBuffer)
-		if err = write(ctx, buffered); err == nil {
-			err = buffered.Flush()
-		}
+			return buffered.Flush()
+		})
+		_ = w.CloseWithError(err) // never fails
 	}()
 	return s
 }

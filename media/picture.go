@@ -16,31 +16,29 @@ const bytesPerPixel = 16
 const Quarters = 4
 
 // picture is a decoded picture.
-type picture struct{ pixels cutter }
-
-// cutter is the type of all decoded pictures.
-type cutter interface {
+type picture interface {
 	image.Image
 	SubImage(r image.Rectangle) image.Image
 }
 
 // decodePicture decodes a picture. It must have the width and height that sides returned.
-func decodePicture(mime string, r io.Reader, width, height int) (*picture, error) {
+func decodePicture(mime string, r io.Reader, width, height int) (picture, error) {
 	m, err := decode(mime, r)
 	if err != nil {
 		return nil, err
 	}
-	pixels, ok := m.(cutter)
+	whole, ok := m.(picture)
 	if !ok || m.Bounds().Dx() != width || m.Bounds().Dy() != height {
 		return nil, errors.New("the picture does not have the size of its header")
 	}
-	return &picture{pixels: pixels}, nil
+	return whole, nil
 }
 
-// writeQuarter writes quarter i, in reading order from 0, as PNG with the same pixels. If a side is
-// odd, the left and upper quarters are one pixel smaller, so that each pixel is in one quarter.
-func (p *picture) writeQuarter(w io.Writer, i int) error {
-	m := p.pixels.SubImage(quarter(p.pixels.Bounds(), i))
+// writeQuarter writes quarter i of a picture, in reading order from 0, as PNG with the same pixels.
+// If a side is odd, the left and upper quarters are one pixel smaller, so that each pixel is in one
+// quarter.
+func writeQuarter(w io.Writer, whole picture, i int) error {
+	m := whole.SubImage(quarter(whole.Bounds(), i))
 	if soft, ok := m.(*image.NYCbCrA); ok {
 		m = straight{soft}
 	}

@@ -75,14 +75,14 @@ func cutAll(tb testing.TB, mime string, file []byte) (whole image.Image, quarter
 	}
 	for i := range quarters {
 		var out bytes.Buffer
-		if err := p.writeQuarter(&out, i); err != nil {
+		if err := writeQuarter(&out, p, i); err != nil {
 			tb.Fatal(err)
 		}
 		if quarters[i], err = png.Decode(&out); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return p.pixels, quarters
+	return p, quarters
 }
 
 // TestQuartersLoseNothing checks that the four quarters together are the picture, bit for bit:
@@ -184,10 +184,9 @@ func TestAlphaIsNotMultiplied(t *testing.T) {
 	for i := range m.Y {
 		m.Y[i], m.Cb[i], m.Cr[i], m.A[i] = byte(i), byte(7*i), byte(13*i), byte(i)
 	}
-	p := &picture{pixels: m}
 	for i := range Quarters {
 		var file bytes.Buffer
-		if err := p.writeQuarter(&file, i); err != nil {
+		if err := writeQuarter(&file, m, i); err != nil {
 			t.Fatal(err)
 		}
 		q, err := png.Decode(&file)
@@ -296,7 +295,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		for i := range Quarters {
-			if err := p.writeQuarter(new(bytes.Buffer), i); err != nil {
+			if err := writeQuarter(new(bytes.Buffer), p, i); err != nil {
 				t.Errorf("quarter %d of %d × %d: %v", i, width, height, err)
 			}
 		}

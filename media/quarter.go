@@ -20,12 +20,7 @@ const cutMemory = 256 << 20
 // Cutter cuts stored grids into their four pictures within cutMemory.
 type Cutter struct {
 	once sync.Once
-	free *semaphore.Weighted
-}
-
-func (c *Cutter) memory() *semaphore.Weighted {
-	c.once.Do(func() { c.free = semaphore.NewWeighted(cutMemory) })
-	return c.free
+	free *semaphore.Weighted // made by the first Cut
 }
 
 // Cut calls store with each picture of the grid and the maximum size of its file. It opens the grid
@@ -47,19 +42,19 @@ func (c *Cutter) Cut(
 	if min(width, height) < 2 || need > cutMemory {
 		return fmt.Errorf("a grid of %d × %d pixels: %w", width, height, ErrUncut)
 	}
-	free := c.memory()
-	if err := free.Acquire(ctx, need); err != nil {
+	c.once.Do(func() { c.free = semaphore.NewWeighted(cutMemory) })
+	if err := c.free.Acquire(ctx, need); err != nil {
 		return fmt.Errorf("wait for memory to cut a grid: %w", err)
 	}
-	defer free.Release(need)
-	var whole *picture
+	defer c.free.Release(need)
+	var whole picture
 	err = readStored(ctx, open, func(r io.Reader) (err error) {
 		whole, err = decodePicture(grid.MimeType, bufio.NewReader(r), width, height)
 		return err
 	})
 	for i := 0; i < Quarters && err == nil; i++ {
 		err = store(i, func(ctx context.Context) (io.ReadCloser, int64, error) {
-			return makeFile(ctx, func(_ context.Context, w *bufio.Writer) error { return whole.writeQuarter(w, i) }), -1, nil
+			return makeFile(ctx, func(_ context.Context, w *bufio.Writer) error { return writeQuarter(w, whole, i) }), -1, nil
 		}, need)
 	}
 	return err

@@ -108,8 +108,8 @@ func conflict(format string, args ...any) error {
 }
 
 // notOffered returns the error for a command that does not apply. It names the commands that do.
-func (s *State) notOffered(action string, now time.Time) error {
-	offered := s.Actions(now)
+func (c *change) notOffered(action string) error {
+	offered := c.Actions(c.now)
 	if len(offered) == 0 {
 		return conflict("%s does not apply to this task: no action does", action)
 	}

@@ -91,7 +91,7 @@ func (c *change) applyCancelRequested() error {
 // as cancelled.
 func (c *change) applyFailRequested() error {
 	if !c.open() || !c.CancelRequestedAt.IsZero() {
-		return c.notOffered(mediagate.ActionFail, c.now)
+		return c.notOffered(mediagate.ActionFail)
 	}
 	if c.FailRequestedAt.IsZero() {
 		c.FailRequestedAt = c.now
@@ -120,7 +120,7 @@ func (c *change) applyRetryRequested(e RetryRequested) error {
 		return nil
 	}
 	if !c.offers(mediagate.ActionRetry) {
-		return c.notOffered(mediagate.ActionRetry, c.now)
+		return c.notOffered(mediagate.ActionRetry)
 	}
 	c.TailLost = false // the operator takes the risk
 	if a := c.Last(); a != nil {
@@ -145,7 +145,7 @@ func (c *change) applyRerouteRequested(e RerouteRequested) error {
 		return nil
 	}
 	if !c.offers(mediagate.ActionReroute) {
-		return c.notOffered(mediagate.ActionReroute, c.now)
+		return c.notOffered(mediagate.ActionReroute)
 	}
 	c.TailLost = false
 	if a := c.Last(); a != nil {
@@ -188,7 +188,7 @@ func (c *change) retryNow() {
 // applyPollRequested has the channel poll for the last attempt now.
 func (c *change) applyPollRequested() error {
 	if !c.offers(mediagate.ActionPollNow) {
-		return c.notOffered(mediagate.ActionPollNow, c.now)
+		return c.notOffered(mediagate.ActionPollNow)
 	}
 	c.pollNow(c.Last())
 	return nil
@@ -220,7 +220,7 @@ func (s *State) redeliverable() bool {
 // applyRedeliverRequested begins the next round of the callback.
 func (c *change) applyRedeliverRequested() error {
 	if !c.redeliverable() {
-		return c.notOffered(mediagate.ActionRedeliver, c.now)
+		return c.notOffered(mediagate.ActionRedeliver)
 	}
 	c.Webhook.Round++
 	c.Webhook.State, c.Webhook.Reason = mediagate.WebhookPending, ""

@@ -162,13 +162,15 @@ func (c *change) applyAsked(e Asked) {
 	c.restoreWait()
 	c.checkSources()
 	c.putBackNext()
-	if a := c.Last(); a != nil && a.Trouble != "" && c.awaitedAttempt(a.N) != nil && !c.now.Before(c.Wait.TryAt) { // D11
+	a := c.awaitedAttempt(c.lastN())
+	if a == nil {
+		return
+	}
+	if a.Trouble != "" && !c.now.Before(c.Wait.TryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.pause(c.now.Add(max(c.parkRetry(c.now), troublePause)))
 	}
-	if a := c.awaitedAttempt(
-		c.lastN(),
-	); a != nil && c.isLate(c.now) && (c.Wait.Why == "" || c.Wait.Why == mediagate.WhyPause) {
+	if c.isLate(c.now) && (c.Wait.Why == "" || c.Wait.Why == mediagate.WhyPause) {
 		c.pollLastTime(a)
 	}
 }

@@ -38,8 +38,7 @@ func (s *State) Begin(now time.Time) error {
 // needsSources reports whether the next attempt has to wait until all sources have ended with
 // their files.
 func (s *State) needsSources() bool {
-	a := s.Last()
-	return s.LacksSources() && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
+	return s.LacksSources() && s.nothingAtVendor()
 }
 
 // sourceFault says why the file will never come, in words that follow the source's id: "which has

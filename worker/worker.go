@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -66,9 +67,7 @@ func Run(ctx context.Context, c Config) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	started := make([]worker.Worker, 0, 5+len(c.Providers)+len(c.Channels))
-	defer func() {
-		stopAll(started)
-	}()
+	defer func() { stopAll(started) }()
 	// Report the channels before the first work, so that operators see no channel without a worker.
 	if err := c.recordChannels(ctx); err != nil {
 		c.Logger.WarnContext(ctx, "channels not noted", "error", err)
@@ -92,26 +91,21 @@ func Run(ctx context.Context, c Config) error {
 
 // stopAll stops the workers at the same time, so that their grace times do not add up.
 func stopAll(started []worker.Worker) {
-	done := make(chan struct{})
+	var stopping sync.WaitGroup
 	for _, w := range started {
-		go func() {
-			w.Stop()
-			done <- struct{}{}
-		}()
+		stopping.Go(w.Stop)
 	}
-	for range started {
-		<-done
-	}
+	stopping.Wait()
 }
 
 // workers returns one worker for each queue. They call fail if one of them fails for good. Its
 // queue would otherwise have no worker while the others go on, so fail stops the whole process.
 func (c Config) workers(fail context.CancelCauseFunc) []worker.Worker {
 	around := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now, observe: c.Observe}}
-	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
+	queue := func(name string, bound int) worker.Worker {
 		w := worker.New(c.Temporal, name, worker.Options{
 			MaxConcurrentActivityExecutionSize:      bound,
-			DisableWorkflowWorker:                   !workflowsToo,
+			DisableWorkflowWorker:                   name != workflows.QueueMain,
 			StickyScheduleToStartTimeout:            stickyWait,
 			WorkerStopTimeout:                       c.Grace,
 			BuildID:                                 workflows.BuildID, //nolint:staticcheck // we have no deployments
@@ -125,21 +119,21 @@ func (c Config) workers(fail context.CancelCauseFunc) []worker.Worker {
 	}
 	limited := func(f limit.Figures) int { return int(f.Capacity) + waitSlots }
 	limits := c.Activities.Limits
-	main := queue(workflows.QueueMain, maxDatabase, true)
+	main := queue(workflows.QueueMain, maxDatabase)
 	workflows.Register(main)
 	all := []worker.Worker{
 		main,
-		queue(workflows.QueueChannel, maxTending, false),
-		queue(workflows.QueueMirror, limited(limits.Copies.Figures()), false),
-		queue(workflows.QueueInputs, limited(limits.Inputs.Figures()), false),
-		queue(workflows.QueueWebhook, limited(limits.Callbacks.Figures()), false),
+		queue(workflows.QueueChannel, maxTending),
+		queue(workflows.QueueMirror, limited(limits.Copies.Figures())),
+		queue(workflows.QueueInputs, limited(limits.Inputs.Figures())),
+		queue(workflows.QueueWebhook, limited(limits.Callbacks.Figures())),
 	}
 	atOnce := int(limits.Calls.Figures().Capacity)
 	for _, p := range c.Providers {
-		all = append(all, queue(workflows.QueueCall(p), atOnce*len(c.Channels)+callSlots, false))
+		all = append(all, queue(workflows.QueueCall(p), atOnce*len(c.Channels)+callSlots))
 	}
 	for _, name := range c.Channels {
-		all = append(all, queue(workflows.QueueBacklog(name), backlogSlots, false))
+		all = append(all, queue(workflows.QueueBacklog(name), backlogSlots))
 	}
 	return all
 }

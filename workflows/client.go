@@ -269,7 +269,7 @@ func (c Client) DescribeRun(ctx context.Context, taskID string) (activities.RunS
 	if err != nil {
 		return "", err
 	}
-	return stateOf(desc, time.Now()), nil
+	return stateOf(desc), nil
 }
 
 // Replace starts a new run of the task. It first terminates a run that is under way. Operators
@@ -327,7 +327,7 @@ func (c Client) ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reas
 // worker has: the workflow then releases the tasks that wait for it (D11).
 func (c Client) EnsureChannel(ctx context.Context, name string) error {
 	options := client.StartWorkflowOptions{ID: IDChannel(name), StaticSummary: "channel " + name}
-	return c.ensure(ctx, options, Channel, ChannelInput{Channel: name})
+	return c.ensure(ctx, options, Channel, activities.ChannelArgs{Channel: name})
 }
 
 // ensureWake keeps the singleton running that works through due wakes.

@@ -48,7 +48,7 @@ func completed(desc *description) bool {
 // stateOf returns the state of the run in Temporal. The order of the cases matters. For example, a
 // run whose workflow tasks fail counts as failing even while one of its activities sends
 // heartbeats.
-func stateOf(desc *description, now time.Time) activities.RunState {
+func stateOf(desc *description) activities.RunState {
 	// A pending workflow task at its first attempt waits for a worker. From the second attempt on
 	// it has failed.
 	pending := desc.GetPendingWorkflowTask()
@@ -63,7 +63,7 @@ func stateOf(desc *description, now time.Time) activities.RunState {
 		return activities.RunFailing
 	// A run whose workflow task waits for a worker counts as busy: a new run would have to wait
 	// for a worker as well.
-	case pending != nil || beats(desc, now):
+	case pending != nil || beats(desc):
 		return activities.RunBusy
 	default:
 		return activities.RunIdle
@@ -73,14 +73,13 @@ func stateOf(desc *description, now time.Time) activities.RunState {
 // busy reports whether the run works, so that it must not be replaced. An activity that sends
 // heartbeats counts even while the run's workflow tasks fail: its call may be under way.
 func busy(desc *description) bool {
-	now := time.Now()
-	return stateOf(desc, now) == activities.RunBusy || running(desc) && beats(desc, now)
+	return stateOf(desc) == activities.RunBusy || running(desc) && beats(desc)
 }
 
 // beats reports whether an activity of the run has just sent a heartbeat.
-func beats(desc *description, now time.Time) bool {
+func beats(desc *description) bool {
 	for _, step := range desc.GetPendingActivities() {
-		if beat := step.GetLastHeartbeatTime(); beat != nil && now.Sub(beat.AsTime()) < beatsWithin {
+		if beat := step.GetLastHeartbeatTime(); beat != nil && time.Since(beat.AsTime()) < beatsWithin {
 			return true
 		}
 	}

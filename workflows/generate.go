@@ -97,16 +97,13 @@ func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answe
 	return r.waitForAnswer(ctx, workflow.ExecuteLocalActivity(ctx, nameAsk, q))
 }
 
-// waitForAnswer waits for an answer and remembers what it says of the task.
+// waitForAnswer waits for an answer and remembers what it says of the task. It forgets nothing that
+// the answer lacks, since the row may have lost it (D5).
 func (r *run) waitForAnswer(ctx workflow.Context, future workflow.Future) (answer activities.Answer, err error) {
 	err = future.Get(ctx, &answer)
-	r.keepSeen(answer.Seen)
+	r.in.Seen = r.in.Seen.Updated(answer.Seen)
 	return answer, err
 }
-
-// keepSeen remembers what an answer says of the task. It forgets nothing that the answer lacks,
-// since the row may have lost it (D5).
-func (r *run) keepSeen(seen task.Seen) { r.in.Seen = r.in.Seen.Updated(seen) }
 
 // rowForgot reports whether the answer's row has lost a cancel or a fail that the run has seen
 // (D13). The next question puts it back, so that a cancel that was answered 202 still holds.

@@ -72,8 +72,8 @@ func hasWholeMemory(event *historypb.HistoryEvent) bool {
 }
 
 // seenAfter returns the run's memory after the event, computed as the run itself does: a change of
-// keepSeen or takeStep in generate.go needs the same change here. Events that carry no memory, such
-// as timers, change nothing.
+// waitForAnswer or takeStep in generate.go needs the same change here. Events that carry no memory,
+// such as timers, change nothing.
 func seenAfter(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:

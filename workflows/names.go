@@ -77,11 +77,6 @@ type Input struct {
 	First  *activities.Answer `json:"first,omitempty"`
 }
 
-// ChannelInput is the input of a channel's workflow.
-type ChannelInput struct {
-	Channel string `json:"channel"`
-}
-
 // RoundInput is the input of a delivery round.
 type RoundInput struct {
 	TaskID string `json:"task"`

@@ -12,14 +12,13 @@ const handovers = 50
 // Channel keeps one TendChannel running for a vendor account. It ends when no worker has the
 // account any more and no task waits for it. A worker that has the account starts it again, and so
 // does the housekeeping when a row waits for the channel (D2).
-func Channel(ctx workflow.Context, in ChannelInput) error {
+func Channel(ctx workflow.Context, in activities.ChannelArgs) error {
 	ctx = workflow.WithActivityOptions(ctx, tendOptions("poll for all tasks of channel "+in.Channel))
 	for range handovers {
 		var gone bool // stays false if the activity ends without a result
-		args := activities.ChannelArgs{Channel: in.Channel}
 		// The activity returns when its worker stops or another run has fenced it. The next one
 		// may start on any worker.
-		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, args).Get(ctx, &gone); err != nil || gone {
+		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, in).Get(ctx, &gone); err != nil || gone {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func TestD2ChannelEndsWhenGone(t *testing.T) {
 		tended++
 		return tended == 3, nil
 	}, activity.RegisterOptions{Name: "TendChannel"})
-	env.ExecuteWorkflow(workflows.Channel, workflows.ChannelInput{Channel: "removed"})
+	env.ExecuteWorkflow(workflows.Channel, activities.ChannelArgs{Channel: "removed"})
 	if err := env.GetWorkflowError(); err != nil || tended != 3 {
 		t.Errorf("ended with %v after %d handovers, want 3", err, tended)
 	}

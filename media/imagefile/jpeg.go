@@ -19,7 +19,6 @@ const (
 	markSOF15 = 0xcf
 	markRST0  = 0xd0
 	markRST7  = 0xd7
-	markSOI   = 0xd8
 	markEOI   = 0xd9
 	markSOS   = 0xda
 	markDQT   = 0xdb

@@ -57,7 +57,7 @@ func Words(c Class) []string {
 		mimePNG, mimeJPEG, mimeWebP, mimeGIF, "image/avif", mimeMP4, mimeMOV, "video/webm",
 		mimeMP3, mimeWAV, mimeM4A, mimeOGG, mimeFLAC, mimeAAC,
 	} {
-		if f, _ := formatOf(mime); f.Class == c {
+		if f, _ := FormatOf(mime); f.Class == c {
 			words = append(words, f.Word())
 		}
 	}
@@ -65,41 +65,37 @@ func Words(c Class) []string {
 }
 
 // FormatOf returns the format of a media type. ok is false for a type that the gateway does not
-// store.
-func FormatOf(mimeType string) (f Format, ok bool) { return formatOf(mimeType) }
-
-// formatOf returns the format of a detected type. It leaves out types that can hold scripts, such as
-// SVG, and types that browsers do not show.
-func formatOf(detected string) (Format, bool) {
-	switch detected {
+// store: types that can hold scripts, such as SVG, and types that browsers do not show.
+func FormatOf(mimeType string) (f Format, ok bool) {
+	switch mimeType {
 	case mimeMP4, "video/x-m4v":
 		return Format{MIME: mimeMP4, Class: ClassVideo, Ext: ".mp4"}, true
 	case mimeMOV:
-		return Format{MIME: detected, Class: ClassVideo, Ext: ".mov"}, true
+		return Format{MIME: mimeType, Class: ClassVideo, Ext: ".mov"}, true
 	case "video/webm":
-		return Format{MIME: detected, Class: ClassVideo, Ext: ".webm"}, true
+		return Format{MIME: mimeType, Class: ClassVideo, Ext: ".webm"}, true
 	case mimePNG, "image/apng":
 		return Format{MIME: mimePNG, Class: ClassImage, Ext: ".png"}, true
 	case mimeJPEG:
-		return Format{MIME: detected, Class: ClassImage, Ext: ".jpg"}, true
+		return Format{MIME: mimeType, Class: ClassImage, Ext: ".jpg"}, true
 	case mimeGIF:
-		return Format{MIME: detected, Class: ClassImage, Ext: ".gif"}, true
+		return Format{MIME: mimeType, Class: ClassImage, Ext: ".gif"}, true
 	case mimeWebP:
-		return Format{MIME: detected, Class: ClassImage, Ext: ".webp"}, true
+		return Format{MIME: mimeType, Class: ClassImage, Ext: ".webp"}, true
 	case "image/avif":
-		return Format{MIME: detected, Class: ClassImage, Ext: ".avif"}, true
+		return Format{MIME: mimeType, Class: ClassImage, Ext: ".avif"}, true
 	case mimeMP3:
-		return Format{MIME: detected, Class: ClassAudio, Ext: ".mp3"}, true
+		return Format{MIME: mimeType, Class: ClassAudio, Ext: ".mp3"}, true
 	case mimeWAV:
-		return Format{MIME: detected, Class: ClassAudio, Ext: ".wav"}, true
+		return Format{MIME: mimeType, Class: ClassAudio, Ext: ".wav"}, true
 	case mimeM4A, "audio/x-m4a":
 		return Format{MIME: mimeM4A, Class: ClassAudio, Ext: ".m4a"}, true
 	case mimeOGG:
-		return Format{MIME: detected, Class: ClassAudio, Ext: ".ogg"}, true
+		return Format{MIME: mimeType, Class: ClassAudio, Ext: ".ogg"}, true
 	case mimeFLAC:
-		return Format{MIME: detected, Class: ClassAudio, Ext: ".flac"}, true
+		return Format{MIME: mimeType, Class: ClassAudio, Ext: ".flac"}, true
 	case mimeAAC:
-		return Format{MIME: detected, Class: ClassAudio, Ext: ".aac"}, true
+		return Format{MIME: mimeType, Class: ClassAudio, Ext: ".aac"}, true
 	}
 	return Format{}, false
 }
@@ -111,6 +107,6 @@ func Detect(head []byte) (f Format, detected string, ok bool) {
 		head = head[:SniffLen]
 	}
 	detected = mimetype.Detect(head).String()
-	f, ok = formatOf(detected)
+	f, ok = FormatOf(detected)
 	return f, detected, ok
 }

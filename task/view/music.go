@@ -12,16 +12,6 @@ import (
 // MusicStatus is the state of a task in the words of the music endpoint.
 type MusicStatus string
 
-// statusSubmitted is the music endpoint's word for pending.
-const statusSubmitted MusicStatus = "submitted"
-
-func musicStatus(s mediagate.Status) MusicStatus {
-	if s == mediagate.StatusPending {
-		return statusSubmitted
-	}
-	return MusicStatus(s)
-}
-
 // MusicTask is the task as the music endpoint shows it.
 type MusicTask struct {
 	Task
@@ -29,7 +19,13 @@ type MusicTask struct {
 }
 
 // Music is the view for the music endpoint.
-func (v Task) Music() MusicTask { return MusicTask{Task: v, Status: musicStatus(v.Status)} }
+func (v Task) Music() MusicTask {
+	status := MusicStatus(v.Status)
+	if v.Status == mediagate.StatusPending {
+		status = "submitted"
+	}
+	return MusicTask{Task: v, Status: status}
+}
 
 // WithoutWords returns the view without titles, lyrics and tags, since these may repeat the
 // request.

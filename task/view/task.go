@@ -45,12 +45,10 @@ type Source struct {
 	Status string `json:"status"` // of that task, or "erased"
 }
 
-const erased = "erased"
-
 func sourcesOf(t *mediagate.Task) []Source {
 	var sources []Source
 	for _, f := range t.Sources {
-		sources = append(sources, Source{f.TaskID, f.N, f.Field, cmp.Or(string(f.Status), erased)})
+		sources = append(sources, Source{f.TaskID, f.N, f.Field, cmp.Or(string(f.Status), "erased")})
 	}
 	return sources
 }
