@@ -246,8 +246,8 @@ func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, erro
 	return mediagate.Report{}, err
 }
 
-// pace returns the pace of a channel's polls. The pollers of its present and former names share
-// it.
+// pace returns the pace of a channel's polls. The pollers of its present and former names share it if
+// they run in the same process.
 func (a *Accounts) pace(c Channel) *pace {
 	shared, ok := a.paces.Load(c.Name)
 	if !ok {

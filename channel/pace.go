@@ -10,9 +10,9 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// pace is the budget for all polls of one account, whatever name the jobs wait under, and the
-// interval between two polls of a job. If the budget is too small for all intervals, the jobs
-// share it evenly, since the rows that are overdue the longest are claimed first.
+// pace is the budget for the polls that this process makes for one account, whatever name the jobs
+// wait under, and the interval between two polls of a job. If the budget is too small for all
+// intervals, the jobs share it evenly, since the rows that are overdue the longest are claimed first.
 type pace struct {
 	shortest, longest time.Duration
 	limiter           *rate.Limiter
