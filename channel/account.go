@@ -100,8 +100,8 @@ type GrantStore interface {
 	GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error)
 }
 
-// Workflows signals the runs of tasks. A signal is only the fast way: each change of a task also
-// sets the time of its wake (D2).
+// Workflows signals the runs of tasks. A signal only saves time: each change of a task also sets the
+// task's wake, which starts the next step even if the signal is lost (D2).
 type Workflows interface {
 	// StepsChanged signals the runs of tasks whose next step a poll has changed. If a change has a
 	// Release, StepsChanged copies the task's files and calls Release before it signals the run.
@@ -246,8 +246,8 @@ func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, erro
 	return mediagate.Report{}, err
 }
 
-// pace returns the pace of a channel's polls. The pollers of its present and former names share
-// it.
+// pace returns the pace of a channel's polls. The pollers of its present and former names share it if
+// they run in the same process.
 func (a *Accounts) pace(c Channel) *pace {
 	shared, ok := a.paces.Load(c.Name)
 	if !ok {
@@ -302,7 +302,8 @@ func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Asker, erro
 	return p.Asker(attempt)
 }
 
-// unservable returns the result for a row that the channel may not ask for.
+// unservable returns the result for a row that the channel may not ask for, or whose attempt could not
+// be read.
 func (p *Poller) unservable(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
 	result := p.pollAgain(row, p.Now())
 	switch {
@@ -321,9 +322,10 @@ func (a *Accounts) Orphaned(name string) *Poller {
 	return &Poller{Accounts: a, name: name, log: a.Logger.With("channel", name)}
 }
 
-// ReleaseTasks releases the tasks that wait under the name (D11). It parks the tasks that wait for
-// a job. It makes the tasks that are queued for a slot look for another channel. It returns how
-// many tasks waited when it looked, and KindConflict if another poller has taken over the name.
+// ReleaseTasks releases tasks that wait under the name (D11), up to claimBatch of each kind. It parks
+// tasks that wait for a job. It makes tasks that are queued for a slot look for another channel. If no
+// task waited under the name, it returns left = 0, and otherwise the caller calls it again. It returns
+// KindConflict if another poller has taken over the name.
 func (p *Poller) ReleaseTasks(ctx context.Context) (left int, err error) {
 	queued, err := p.releaseQueued(ctx)
 	if err != nil {

@@ -163,8 +163,8 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 // it names, or as a failure if it names none.
 const incompleteTime = 2 * time.Minute
 
-// resultOf returns the result for a row whose state the vendor reports. It counts
-// ends of jobs and unknown status words in the metrics.
+// resultOf returns the result for a row whose state the vendor reports. It counts ends of jobs and
+// unknown status words in the metrics.
 func (p *Poller) resultOf(
 	ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report,
 ) mediagate.PollResult {
@@ -175,8 +175,8 @@ func (p *Poller) resultOf(
 	}
 	if report.Incomplete {
 		if until := p.pace.incompleteSince(row, asked).Add(incompleteTime); p.Now().Before(until) {
-			// Answered stays false. A task past its deadline would stop waiting for the job if an
-			// Answered result brought no end, and here the media may still come (D10).
+			// Answered stays false, since the media may still come. An Answered result without an end
+			// makes the task fail if the vendor was asked after the deadline (D10).
 			result := p.pollAgain(row, asked)
 			if until.Before(result.NextPollAt) {
 				result.NextPollAt = until
@@ -202,8 +202,8 @@ func (p *Poller) resultOf(
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
 	result := p.pollAgain(row, asked)
-	// The vendor has answered, and the job goes on. Past its deadline a task waits only for a last
-	// answer: if that says that the job goes on, the task fails (D10).
+	// The vendor has answered that the job goes on. If it was asked after the task's deadline, this
+	// answer makes the task fail (D10).
 	result.Answered, result.Progress = true, report.Percent
 	result.Waiting = report.State == mediagate.JobWaiting
 	// A negative percentage means that the vendor gives no progress.
@@ -258,9 +258,9 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 			result.Trouble = mediagate.ParkJobLost
 		}
 	case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
-		// The job goes on at the vendor, but we cannot see it. Ask rarely, and park the task, so
-		// that a person mends the account. The time for which the task is parked does not count
-		// against its deadline.
+		// The job goes on at the vendor, but we cannot see it. Ask rarely. After lostAfter refusals
+		// park the task, so that a person mends the account. The time for which the task is parked
+		// does not count against its deadline.
 		result.NextPollAt = p.Now().Add(jitter(min(max(p.channel.PollMax, 30*time.Second), missingPause)))
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {

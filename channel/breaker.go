@@ -18,18 +18,19 @@ import (
 // tasks from using up attempts there, and tasks that wait make no calls.
 //
 // A closed breaker lets all jobs through. It opens at once if the vendor refuses our credentials
-// or says that our account is empty. It also opens if enough submits fail. Of the submits that
-// ended in this process within failureWindow, at least failuresToOpen and at least half must have
-// failed. A submit fails if it could not reach the vendor, got no answer, or got one that makes no
-// sense. For example, with 4 failures of 4 it stays closed, with 5 of 10 it opens, and with 5 of
-// 11 it stays closed.
+// or says that our account is empty. It also opens if enough submits fail. The process looks at the
+// submits that ended within the last failureWindow. The breaker opens if at least failuresToOpen of
+// them failed, and these are at least half of them. For example, with 4 failures of 4 it stays
+// closed, with 5 of 10 it opens, and with 5 of 11 it stays closed.
 //
-// An answer about the request (invalid, moderated) or about the moment (throttled, full) is a
-// success here. A submit that was not sent, for want of time or memory on our side, counts as
-// neither. If the vendor says that a job succeeded, but names no media for it, the job counts as
-// one more failed submit. Polls do not count: they go to another endpoint, and one job can spoil
-// them. Nor could polls close the breaker again, since only a job shows whether the vendor takes
-// jobs.
+// A submit fails if it does not reach the vendor, if the answer is lost, or if the answer proves
+// nothing, such as HTTP 500. An answer about the request (invalid, moderated), about the model (none
+// of that name, not allowed to us) or about the moment (throttled, full) is a success here. A submit
+// that was not sent, because time or memory on our side had run out, counts as neither. If the vendor
+// says that a job succeeded, but names no media for it, the job counts as one more failed submit.
+//
+// Polls do not count. They go to another endpoint, and one job can make them fail. A poll that
+// succeeds does not show that the vendor takes jobs, so it could not close the breaker.
 //
 // An open breaker lets no job through for openFor. Then it lets one through, the probe. If the
 // vendor answers the probe, the breaker closes. If the probe fails, the breaker stays open for
@@ -53,9 +54,9 @@ const (
 	statesTimeout = 2 * time.Second
 	// countEvery is how often a process stores what it has counted.
 	countEvery = 5 * time.Second
-	// retiredFor is how long no job goes to a model after its vendor said that it no longer has
-	// it. After that time jobs go there again. The vendor's answer to the first of them shows
-	// whether the model is back.
+	// retiredFor is how long jobs avoid a model after the vendor has said that the model is gone.
+	// After that time jobs go there again. The vendor's answer to the first of them shows whether
+	// the model is back.
 	retiredFor = time.Hour
 )
 
@@ -95,7 +96,7 @@ type BreakerStore interface {
 //
 // A goroutine that needs both locks takes Breakers.reading first, and then mu. No call to the
 // database is made under mu. So a database that hangs delays only the goroutine that reads the
-// states, and callers that wait for the first reading. All others go by the states that are known.
+// states, and callers that wait for the first reading. All other callers use the last reading.
 type Breakers struct {
 	Store  BreakerStore
 	Now    func() time.Time
@@ -162,10 +163,10 @@ func (b *Breakers) Retired(name string, route mediagate.Route) bool {
 	return b.State(name).HasRetired(route.Upstream, b.Now())
 }
 
-// Retire keeps jobs from the channel's route for an hour. It is called when the vendor has refused
-// the job because it has no such model. The channel still takes jobs for its other models. If the
-// breaker or an operator has changed the channel's state since the call began, Retire changes
-// nothing, and the next job asks the vendor again.
+// Retire keeps jobs from the channel's route for an hour, after the vendor has refused a job with
+// KindNoModel. The channel still takes jobs for its other models. If the breaker or an operator has
+// changed the channel's state since the call began, Retire changes nothing, and the next job asks the
+// vendor again.
 func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 	b := e.breakers
 	if b == nil {
@@ -371,9 +372,9 @@ func (e Pass) Unused(ctx context.Context) {
 }
 
 // learnStored takes over the state that the database returned for a change. If the change was not
-// stored, learnStored logs that and returns false. Such a change need not be stored again. If it
-// would have ended or released a probe, the probe's lease ends by itself, and another job becomes
-// the probe. If it would have opened the breaker, the next failure opens it.
+// stored, learnStored logs that and returns false. The caller does not repeat the change. If the end
+// of a probe was lost, the probe's lease ends, and another job becomes the probe. If the opening of
+// the breaker was lost, the next failure opens it.
 func (b *Breakers) learnStored(ctx context.Context, s mediagate.ChannelState, err error) bool {
 	if err != nil {
 		b.Logger.WarnContext(ctx, "a breaker was not moved", "error", err)
@@ -457,8 +458,8 @@ func (b *Breakers) minute(channel string) *mediagate.ChannelCalls {
 	return b.counts[key]
 }
 
-// note keeps only the kind of an error. Its words may be the vendor's, and those may repeat the
-// prompt.
+// note records which call failed, and the kind of its error. It leaves out the error's text, since
+// the vendor may repeat the prompt there.
 func (b *Breakers) note(c *mediagate.ChannelCalls, what string, err error) {
 	c.LastError, c.LastErrorAt = what+": "+mediagate.KindOf(err).String(), b.Now()
 }
@@ -472,7 +473,8 @@ func (b *Breakers) tooManyFailures(e Pass) bool {
 	return failed >= failuresToOpen && failed >= ok
 }
 
-// Run stores what this process counts until ctx ends.
+// Run stores the counts of this process every countEvery. It returns when ctx ends, after it has
+// stored the last counts.
 func (b *Breakers) Run(ctx context.Context) {
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
@@ -514,13 +516,15 @@ func (b *Breakers) Flush(ctx context.Context) {
 	}
 }
 
-// windowParts is the number of parts that a window has. It forgets one part at a time.
+// windowParts is the number of parts into which a window is divided. The window forgets one part at a
+// time.
 const windowParts = 12
 
 // window counts how the recent submits of a channel ended, since its breaker last changed.
 //
-// The parts form a ring. Each part counts five seconds, and is reused for the five seconds that
-// begin a minute later. For example, a failure at 12:00:03 counts until 12:01:00.
+// The parts form a ring. Each part counts the submits of five seconds. A minute later the window
+// reuses it. For example, the part of 12:00:00 to 12:00:05 is reused at 12:01:00, so a failure at
+// 12:00:03 counts until 12:01:00.
 type window struct {
 	since time.Time
 	parts [windowParts]struct {

@@ -50,7 +50,7 @@ type Configured struct {
 	list   []Channel // by priority
 }
 
-// NewConfigured returns the channels, whose names must differ.
+// NewConfigured returns a Configured with these channels. Their names must differ.
 func NewConfigured(channels []Channel) *Configured {
 	b := &Configured{byName: make(map[string]Channel, len(channels)), list: slices.Clone(channels)}
 	for _, c := range channels {
@@ -160,8 +160,8 @@ func (b *Configured) Made(source *mediagate.Source, name string) bool {
 			Channel: c.Name, Former: c.Former, Fingerprints: append([]string{c.Fingerprint}, c.Aka...),
 		}
 	}
-	// The answer depends on all channels: a channel with the account's fingerprint counts before a
-	// channel that only has the name.
+	// If some channel has the account's fingerprint, only channels with the fingerprint count.
+	// Otherwise the channels with the account's name count.
 	for i, made := range source.MadeBy(makers) {
 		if made && b.list[i].Name == name {
 			return true
@@ -170,7 +170,7 @@ func (b *Configured) Made(source *mediagate.Source, name string) bool {
 	return false
 }
 
-// serving returns the channels of a route that meet the condition.
+// serving returns the channels of a route that meet the condition, in the order in which to try them.
 func (b *Configured) serving(
 	model string, route mediagate.Route, demand func(Channel, mediagate.Route) bool,
 ) []Channel {
@@ -196,8 +196,8 @@ func (b *Configured) serving(
 	return fit
 }
 
-// draw picks one of the channels at random, by weight. It picks the first if none has a weight. It
-// returns the position.
+// draw picks one of the channels at random, by weight, and returns its position. If none has a weight,
+// it picks the first.
 func draw(channels []Channel) int {
 	// The chance of a channel is its share of all weights.
 	total := 0

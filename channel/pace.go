@@ -10,9 +10,9 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// pace is the budget for all polls of one account, whatever name the jobs wait under, and the
-// interval between two polls of a job. If the budget is too small for all intervals, the jobs
-// share it evenly, since the rows that are overdue the longest are claimed first.
+// pace is the budget for the polls that this process makes for one account, whatever name the jobs
+// wait under, and the interval between two polls of a job. If the budget is too small for all
+// intervals, the jobs share it evenly, since the rows that are overdue the longest are claimed first.
 type pace struct {
 	shortest, longest time.Duration
 	limiter           *rate.Limiter
@@ -59,8 +59,8 @@ func (p *pace) interval(age, expected time.Duration) time.Duration {
 	return min(max(min(age, (expected-age).Abs())/4, p.shortest), p.longest)
 }
 
-// incompleteSince returns since when the answers about a job have lacked media. The first such
-// answer sets that time. Only this process knows it: after a restart the wait begins again.
+// incompleteSince returns when the first answer came that said that the job had succeeded, but did
+// not name all media. Only this process knows that time: after a restart the wait begins again.
 func (p *pace) incompleteSince(row mediagate.Await, asked time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

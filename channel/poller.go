@@ -72,8 +72,8 @@ type Poller struct {
 
 // Poller returns a new poller for the tasks that wait under the name; its method Run polls for
 // them. It uses the channel of that name, or else the channel that had the name before. It returns
-// nil if there is no such channel. Once Poller has returned, earlier pollers of the name can claim
-// nothing more.
+// nil if there is no such channel, or if the name is a former one and nothing waits under it. Once a
+// poller has been returned, earlier pollers of the name can claim nothing more.
 func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	c, ok, err := a.channelFor(ctx, name)
 	if err != nil || !ok {
@@ -163,10 +163,10 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 	return nil
 }
 
-// sleep waits until the pause is over, until callCtx ends, or until a hint has made a row due. It
-// returns the error of a goroutine that has failed. A hint is a vendor's callback, which is useful
-// only if the poller acts on it early (ADR 8). Looking for a due row costs a small part of what a
-// claim costs.
+// sleep waits until the pause is over, until callCtx ends, or until a row is due. It returns the
+// error of a goroutine that has failed. A vendor's callback (a hint) may make a row due during the
+// pause, and is useful only if the poller acts on it early (ADR 8). So sleep looks for a due row every
+// hintPause. A look costs much less than a claim.
 func (p *Poller) sleep(ctx, callCtx context.Context, failed <-chan error, pause time.Duration) error {
 	// While no row waits, no hint can make one due.
 	look := hintPause
@@ -192,9 +192,9 @@ func (p *Poller) sleep(ctx, callCtx context.Context, failed <-chan error, pause 
 }
 
 // maxClaimed returns how many claimed rows may wait for the budget: as many as the budget serves in
-// one second if every call is full. So a row that becomes due after a claim waits about a second
-// for the rows of that claim. For example, with a budget of 10 calls a second and one row a call,
-// 10 rows are claimed at first, and the next ones once fewer than 5 of them wait for their call.
+// one second if every call is full. For example, with a budget of 10 calls a second and one row a
+// call, 10 rows are claimed at first, and the next ones once fewer than 5 of them wait for their call.
+// A row that becomes due in between waits about a second, until those 10 are served.
 func (p *Poller) maxClaimed() int {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimBatch

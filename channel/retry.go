@@ -13,11 +13,11 @@ const (
 	// retryEvery is the least time between two retries for a vendor that answers again. A vendor
 	// that fails often also recovers often, and each retry makes calls.
 	retryEvery = time.Minute
-	// probeEvery is the least time between two tasks that are retried in order to be the breaker's
-	// probe. A second task is needed if the first one has found another channel.
+	// probeEvery is the pause between two retries of one task each. The retried task should become
+	// the breaker's probe. If it finds another channel instead, the next task is retried.
 	probeEvery = 10 * time.Second
-	// retryFor is how long tasks are retried after a breaker has closed. After that time each task
-	// has tried again by itself.
+	// retryFor is how long tasks are retried after a breaker has closed. It is the default pause
+	// after which a parked task tries again by itself.
 	retryFor = 5 * time.Minute
 )
 

@@ -85,8 +85,8 @@ func (s *Speakers) Speak(
 	return nil, best
 }
 
-// speakBy asks one channel. The process's bound comes before the breaker, since a probe must not be
-// refused for want of room. The first sound is the success that the breaker counts. If the vendor
+// speakBy asks one channel. It checks the process's bound before the breaker, so that a probe is never
+// refused for lack of room. The first sound counts as a success for the breaker. If the vendor
 // breaks the sound off later, that counts as one more failed submit.
 func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMessage) (io.ReadCloser, error) {
 	speaker, ok := c.Vendor.(providers.Speaker)
@@ -149,8 +149,8 @@ func (s *Speakers) enter(c Candidate) (leave func(), ok bool) {
 	}), true
 }
 
-// startSpeech waits for the first sound. A vendor that answers and then sends nothing has failed
-// like one that does not answer.
+// startSpeech begins a speech and waits for its first sound. If the vendor answers and then sends
+// nothing, startSpeech returns an error, as if the vendor had not answered.
 func startSpeech(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (sound io.ReadCloser, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the call may have been sent

@@ -108,10 +108,9 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 
 // applyResult applies a result to its task. A panic is an error of this row alone (D8).
 //
-// If the job has succeeded, applyResult first takes room for a copy of the task's files, if there
-// is room. It does so before the change, since the change also sets the run's wake, and sets a later
-// one if the poller copies the files (D2). It gives the room back if the files need no copy after
-// all.
+// If the job has succeeded, applyResult first tries to get room for a copy of the task's files. The
+// change has to know whether the poller copies the files, since it then sets a later wake for the run
+// (D2). If the files need no copy after all, applyResult gives the room back.
 func (p *Poller) applyResult(
 	ctx context.Context, claim string, r mediagate.PollResult,
 ) (change StepChange, err error) {

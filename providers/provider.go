@@ -12,15 +12,17 @@ import (
 // Provider submits jobs to one vendor account and polls them. All errors are *mediagate.Error, and
 // their texts contain no secrets or hosts.
 type Provider interface {
-	// Submit sends the job once. KindInvalid, KindModerated, KindCredentials, KindFunds,
-	// KindThrottled, KindCapacity, KindNotFound, KindNoModel and KindUnreached prove that this call
-	// made no job at the vendor. KindNoModel means that the vendor itself says that it does not
-	// have the model. KindAmbiguous means that the vendor may have a job, from this call or from an
-	// earlier one with the same external id. Synchronous vendors set the submission's Outcome.
+	// Submit sends the job once. KindInvalid, KindModerated, KindCredentials, KindForbidden,
+	// KindFunds, KindThrottled, KindCapacity, KindNotFound, KindNoModel and KindUnreached prove that
+	// this call made no job at the vendor. KindNoModel means that the vendor itself says that it
+	// does not have the model. KindAmbiguous means that the vendor may have a job, from this call or
+	// from an earlier one with the same external id. Synchronous vendors set the submission's
+	// Outcome.
 	Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
 
 	// Poll asks once for a job by its vendor id. Its errors are KindNotFound, KindCredentials,
-	// KindFunds, KindThrottled and KindTransient. A failed job is a report, not an error.
+	// KindForbidden, KindFunds, KindThrottled and KindTransient. A failed job is a report, not an
+	// error.
 	Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
 }
 
@@ -38,8 +40,8 @@ type Finder interface {
 // Batcher is implemented by adapters whose vendor reports many jobs in one call.
 type Batcher interface {
 	// PollAll polls up to Operation.Batch jobs in one call. The answers are in the order of refs.
-	// The error is that of the whole call. After KindNotFound or KindInvalid, the caller polls each
-	// job with Poll, because a single job may have made the call fail for all.
+	// The error is that of the whole call. After KindNotFound, KindInvalid or KindInternal, the
+	// caller polls each job with Poll, because a single job may have made the call fail for all.
 	PollAll(ctx context.Context, refs []mediagate.JobRef) ([]Answer, error)
 }
 

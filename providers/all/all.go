@@ -148,11 +148,11 @@ func (v Vendors) New(ch mediagate.Channel, opt providers.Options) (providers.Pro
 	return a.Open(ch, opt)
 }
 
-// Fingerprint returns a name for the vendor account behind a channel that does not reveal the
-// account. It stays the same when the channel is renamed or gets another base URL. If the channel
-// has an account label, the fingerprint depends only on the provider and the label. Otherwise a new
-// secret for the same access key leaves the fingerprint unchanged, and another account or a new API
-// key changes it.
+// Fingerprint returns a hash that identifies the vendor account behind a channel without revealing it.
+// The hash stays the same when the channel is renamed or gets another base URL. If the channel has an
+// account label, the hash depends only on the provider and the label. Otherwise it depends on the
+// credentials: a new secret for the same access key does not change it, and another account or a new
+// API key does.
 func (v Vendors) Fingerprint(ch mediagate.Channel) string {
 	if ch.Account != "" {
 		return fingerprint("label", ch.Provider, ch.Account)

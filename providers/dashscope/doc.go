@@ -1,9 +1,9 @@
 // Package dashscope is the adapter of Alibaba's DashScope (Model Studio), which serves its own
 // models and those of other makers in one envelope.
 //
-// The operation "image" is a synchronous call that makes an image from text. The answer holds the
-// file, and the vendor keeps no job that could be polled. If the answer is lost, so is the job, and
-// the error is KindAmbiguous. The caller decides whether to pay for another one.
+// The operations "image" and "base_image" make an image from text in one synchronous call. The answer
+// holds the link to the file, and the vendor keeps no job that could be polled. If the answer is lost,
+// so is the job, and the error is KindAmbiguous. The caller decides whether to pay for another one.
 //
 // All other operations make videos. They start jobs, which the vendor remembers for 24 hours:
 //
@@ -16,8 +16,8 @@
 //   - "vidu": Vidu's video from references.
 //   - "base_video": any of these protocols, by the name of the model.
 //
-// The vendor answers UNKNOWN for a job that is older or that the account does not have. The adapter
-// returns KindNotFound then. The vendor finds no job by the gateway's id.
+// The vendor answers UNKNOWN for a job that is older than that, or that the account does not have.
+// Then the adapter returns KindNotFound. The vendor cannot find a job by the gateway's id.
 //
 // The package imports the root package, providers and vendorhttp, and nothing else of this module.
 package dashscope

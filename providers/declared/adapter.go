@@ -312,8 +312,9 @@ func (a *adapter) scopeOf(ref mediagate.JobRef) scope {
 	return scope{job: ref.JobID, task: ref.ExternalID, kept: ref.State, options: a.options}
 }
 
-// ask makes a call about a job and returns its answer. The error is nil only if the answer states
-// no error, or says that the job has failed, whatever its HTTP status.
+// ask makes a call about a job and returns its answer. If the answer states an error, ask returns
+// that error. If the answer says that the job has failed, ask returns no error, whatever the HTTP
+// status is.
 func (a *adapter) ask(
 	ctx context.Context, effect vendorhttp.Effect, name string, c step, input any, s scope,
 ) (*reader, error) {

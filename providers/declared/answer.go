@@ -78,7 +78,8 @@ func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (
 }
 
 // find returns the row for the error that an answer states, and puts the error's code into the
-// scope. If the answer has several codes, the first that a row names counts, or else the first.
+// scope. If the answer has several codes, find uses the first code that a row names. If no row names
+// one of them, it uses the first.
 func (t errorTable) find(r *reader, code *expression) row {
 	r.scope.code = ""
 	for _, output := range r.all(code) {

@@ -165,9 +165,9 @@ func (v *Vendor) test(ctx context.Context, x Example) {
 	}
 }
 
-// run submits the job of an example, looks it up or cancels it if the example says so, polls it as
-// often as there are answers, and returns the task. It calls explain with what the file did not find
-// in the answers.
+// run submits the job of an example, and looks it up or cancels it if the example says so. Then it
+// polls the job until it has ended or the example has no more answers, and returns the task. It calls
+// explain for each value that the file did not find in an answer.
 func (v *Vendor) run(
 	ctx context.Context, x Example, vendor *scriptedVendor, explain func(format string, args ...any),
 ) (map[string]any, error) {
@@ -214,8 +214,8 @@ func (v *Vendor) run(
 	return taskView(report, err), nil
 }
 
-// fileFault returns the reason why a request cannot be written if the file is at fault. It returns
-// nil if the request is.
+// fileFault returns the reason why a request cannot be written, if the file is at fault. If the
+// request is at fault, it returns nil.
 func fileFault(v *Vendor, job mediagate.Job, err error) error {
 	if failed, ok := errors.AsType[*programError](err); ok {
 		return fmt.Errorf("operations.%s: the request cannot be written: %w", job.Operation, failed.cause)
@@ -226,8 +226,8 @@ func fileFault(v *Vendor, job mediagate.Job, err error) error {
 	return nil
 }
 
-// taskView returns the task as its client sees it, as far as the vendor's answers decide it. If an
-// error does not end the task, it adds the kind of the error.
+// taskView returns the task as its client sees it, as far as the vendor's answers decide it. If err is
+// not nil, taskView adds its kind, in the word that files use.
 func taskView(report mediagate.Report, err error) map[string]any {
 	task := map[string]any{"status": string(mediagate.StatusProcessing)}
 	fail := func(code, message string) {

@@ -14,8 +14,8 @@ import (
 
 // guard checks a program before it is compiled. It refuses functions that an expression may not
 // use. It adds a check of size after each part that makes a value, and before each part whose cost
-// exceeds the length of its input. gojq only counts steps, and a single step can double a text.
-// With these checks, no step makes much more than its limit.
+// exceeds the length of its input. Counting the steps of a run would not be enough, since a single
+// step can double a text. With these checks, no step makes much more than its limit.
 type guard struct {
 	keys   []string        // of objects, in their order in the program
 	uses   map[string]bool // names of the variables used

@@ -148,8 +148,8 @@ func (b *budget) Done() <-chan struct{} {
 func (b *budget) Err() error { return errBounds }
 
 // sizeCheck returns the check of a value's size. The check returns the value, or errBounds if it is
-// too large, and charges the budget. For a list or object that the program itself wrote, it charges
-// only the container, because the contents were charged before.
+// too large, and charges the budget. If whole is false, the program has put the value together from
+// parts that were charged before: then the check charges only the container of a list or object.
 func sizeCheck(whole bool) func(v any, args []any) any {
 	return func(v any, args []any) any {
 		b, _ := args[0].(*budget)
@@ -188,8 +188,8 @@ const oversize = 1 << 40
 // oversize.
 func size(v any) int { return sizeUpTo(v, 1<<50) }
 
-// sizeUpTo is size, but stops counting above the limit. A value may be small in memory and contain
-// the same part a million times.
+// sizeUpTo is size, but stops counting above the limit. Without that, it could count for a long time: a
+// value may be small in memory and contain the same part a million times.
 func sizeUpTo(v any, limit int) int {
 	n := 16
 	switch v := v.(type) {
@@ -260,8 +260,8 @@ func compile(text string) (*expression, int, error) {
 	return &expression{code: code, keys: g.keys, uses: g.uses, reads: reads}, 0, nil
 }
 
-// encode appends a document to b. Objects have their members in the order of the keys, without
-// those that are null.
+// encode appends a document to b. It writes the members of an object in the order in which the program
+// names them, and leaves out members that are null.
 func (e *expression) encode(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -67,8 +67,9 @@ func Supports(job mediagate.Job, _ map[string]string) error {
 	return err
 }
 
-// Submit makes the images that the request asks for, one a call, side by side, and streams them
-// into the job's sink. It returns the images that arrived, and the job fails if none did.
+// Submit makes one call for each image that the request asks for, all at the same time, and streams
+// the images into the job's sink. It returns the images that arrived. If none did, the calls' results
+// decide whether the job has failed, is lost, or was refused; see results.submission.
 // providers.Provider lists the kinds of its errors.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	p, err := decode(job)

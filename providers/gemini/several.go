@@ -59,7 +59,8 @@ func (m *results) success() mediagate.Submission {
 	return mediagate.Submission{Ref: m.ref, Outcome: &made}
 }
 
-// missing returns the reasons why images are missing, for operators. It returns "" if none is.
+// missing returns the reasons why images are missing, for operators. It returns "" if no image is
+// missing.
 func (m *results) missing() string {
 	var why []string
 	for _, err := range m.errs {

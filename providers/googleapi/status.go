@@ -92,8 +92,8 @@ func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer, model stri
 
 // submitError is SubmitError for an answer that has been read. A 404 is KindNoModel only if it
 // names the model. Any other 404 may come from a front end, or from a wrong base_url. A text with
-// the model and a method, as in "m:generateContent", only repeats the path of the call and proves
-// no more.
+// the model and a method, as in "m:generateContent", only repeats the path of the call, so it does not
+// prove that the model is missing.
 func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, reading vendorhttp.Reading) error {
 	notFound := answer.Status == http.StatusNotFound && reading.Meaning.Kind == mediagate.KindNotFound
 	if notFound && strings.Contains(reading.Text, model) && !strings.Contains(reading.Text, model+":") {

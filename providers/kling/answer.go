@@ -104,8 +104,8 @@ func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, erro
 	case ref.JobID == "" && external != "" && external != ref.ExternalID:
 		return mediagate.Report{}, vendorhttp.ProtocolError("the answer is about a job of another external id")
 	}
-	// A job id in the reference has been compared above. A lookup by our id needs that id in the
-	// answer, and the vendor may leave it out.
+	// If the reference has the vendor's id, the ids were compared above. A lookup by our id counts
+	// only if the answer repeats our id, which the vendor may leave out.
 	named := ref.JobID != "" || external == ref.ExternalID
 	ref.JobID = id
 	return mediagate.Report{Ref: ref, Percent: -1, Named: named}, nil

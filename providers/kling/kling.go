@@ -90,9 +90,9 @@ func refOf(job mediagate.Job, at place) mediagate.JobRef {
 	return mediagate.JobRef{ExternalID: job.ExternalID, Operation: job.Operation, State: at.state()}
 }
 
-// Submit sends the job once. providers.Provider lists the kinds of its errors. If the vendor
-// refuses the token, Submit makes a new token and sends the job again, once. The refused call made
-// no job, because the vendor checks the token first.
+// Submit sends the job once. providers.Provider lists the kinds of its errors. If the vendor refuses
+// a token that was signed with a key pair, Submit signs a new one and sends the job again, once. The
+// refused call made no job, because the vendor checks the token first.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	if job.ExternalID == "" {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the job has no external id")
@@ -136,8 +136,7 @@ func (a *Adapter) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	return a.ask(ctx, ref, ref.ExternalID)
 }
 
-// ask asks for a job at each place where it may be. A reference with the vendor's id has one place.
-// The job is absent only if every place says so.
+// ask asks for a job at each place where it may be. The job is absent only if every place says so.
 func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (mediagate.Report, error) {
 	places := a.placesOf(ref)
 	if len(places) == 0 {
@@ -157,10 +156,11 @@ func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, id string) (med
 	return mediagate.Report{}, absent
 }
 
-// placesOf returns the places where the job may be. The reference's State names one. Without a
-// State they are all endpoints of the older generation that the operation may have used. If only
-// our id is known, the channel may have sent the job before it changed its generation, so placesOf
-// adds the other generation. A key pair is valid in the older one only.
+// placesOf returns the places where the job may be. If the reference has a State, that is the place.
+// Without a State, the places are all endpoints of the older generation that the operation may have
+// used. If the vendor's id is not known, the channel may have sent the job before its generation was
+// changed, so placesOf adds the places of the other generation. With a key pair it does not add the
+// newer generation, which takes API keys only.
 func (a *Adapter) placesOf(ref mediagate.JobRef) []place {
 	at := placeOf(ref.State)
 	var older []place
@@ -204,8 +204,8 @@ func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (vendorhttp.Answ
 	})
 }
 
-// authorized makes a call, and repeats it once with a new token if the vendor refuses the first
-// token. The returned head is nil if the answer has none.
+// authorized makes a call. If the vendor refuses the token and a new one can be signed, authorized
+// repeats the call once with the new token. The returned head is nil if the answer has none.
 func (a *Adapter) authorized(call func(http.Header) (vendorhttp.Answer, error)) (vendorhttp.Answer, *head, error) {
 	for again := true; ; again = false {
 		token, err := a.auth.token()

@@ -246,8 +246,8 @@ func (r *newerRequest) setPrompt(p *params, endpoint string) error {
 }
 
 // shotText returns the shots in their order as one text, such as "shot 1, 5, a fox; shot 2, 3, a
-// dog;" with durations in seconds. The vendor splits at semicolons, so one within a prompt becomes
-// a full-width semicolon.
+// dog;" with durations in seconds. The vendor splits at semicolons, so a semicolon within a prompt
+// becomes a full-width one.
 func (p *params) shotText() (string, error) {
 	type numbered struct {
 		n    int

@@ -206,8 +206,8 @@ func (r *request) setDuration(p *params) error {
 	return nil
 }
 
-// setShots writes the shots that take effect: none without multi_shot, and their list only if the
-// client divided the video.
+// setShots writes how the video is divided into shots. Without multi_shot it writes nothing. It writes
+// the list of shots only if the client divided the video (shot_type customize).
 func (r *request) setShots(p *params) error {
 	if p.MultiShot == nil || !*p.MultiShot {
 		return nil

@@ -127,9 +127,10 @@ type subject struct {
 	noted      bool
 }
 
-// numberSubjects returns the subjects by name, with references to their pictures. The pictures
-// follow the request's own images, which so keep their numbers. If the room is too small for all
-// pictures, numberSubjects drops the last pictures of the subjects.
+// numberSubjects returns the subjects by name, with references to their pictures. The pictures are
+// numbered after the request's own images. For example, with 2 images the first picture is
+// <<<image_3>>>. If room is too small for all pictures, numberSubjects drops the last pictures of the
+// subjects.
 func (p *params) numberSubjects(room int) ([]*subject, error) {
 	subjects := p.subjects()
 	room -= len(p.ImageURLs) + len(p.ElementList) - len(subjects)

@@ -43,8 +43,8 @@ var meanings = map[string]vendorhttp.Meaning{
 	"24": {Kind: mediagate.KindModerated},
 }
 
-// noAccount matches the text if the proxy has no account for the job. codeMissing has two meanings,
-// and the other one is an unknown earlier job.
+// noAccount matches the text of a codeMissing that means that the proxy has no account for the job.
+// Otherwise codeMissing means that the proxy does not know the earlier job.
 var noAccount = regexp.MustCompile(`(?i)\baccounts?\b|账号`)
 
 // contentRefusal matches the words of a refusal of content.
@@ -52,8 +52,8 @@ var contentRefusal = regexp.MustCompile(
 	`(?i)banned prompt|moderat|content polic|community (guidelines|standards)|violat|sensitive|image denied|敏感|违规|违禁|审核`,
 )
 
-// readSubmission returns the job's id from the answer to a submission. An action whose answer has
-// the id of the earlier job has made no job, so that is a KindInvalid.
+// readSubmission returns the job's id from the answer to a submission. If the answer to an action has
+// the id of the earlier job, the action has made no job, and readSubmission returns KindInvalid.
 func (a *Adapter) readSubmission(job mediagate.Job, answer vendorhttp.Answer) (string, error) {
 	var r reply
 	own := answer.Decode(&r) == nil && r.Code != ""

@@ -15,7 +15,7 @@
 //
 // Our id travels as the job's state. The proxy shows the state but cannot find a job by it. After a
 // modal, the status stays MODAL while the job queues, so a poll does not show whether the mask or
-// words arrived. So a lost answer leaves the submission unknown.
+// words arrived. In both cases a lost answer leaves the submission unknown.
 //
 // A proxy answers nearly everything with HTTP 200 and its own code. It shows drafts under the link
 // of the result, so the adapter uses the link only when the job has succeeded. Links expire, and

@@ -19,8 +19,9 @@ type failure struct {
 	} `json:"error"`
 }
 
-// meanings maps the vendor's error codes, or else its error types. They apply to a 4xx only,
-// because a 5xx proves nothing. The status decides for all other words.
+// meanings maps the vendor's error codes, or else its error types. They apply only if the status
+// proves a refusal, see vendorhttp.RefusalKind. If a code or type is not in the table, the status
+// decides. For example, model_not_found with status 409 proves nothing.
 var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"insufficient_quota":         {Kind: mediagate.KindFunds},
 	"billing_hard_limit_reached": {Kind: mediagate.KindFunds},

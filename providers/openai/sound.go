@@ -7,8 +7,8 @@ import (
 )
 
 // soundHead returns the number of bytes of an answer that mayBeginWith checks. They are enough to
-// recognize the format. Samples (pcm) have no header, so there the number is one that text hardly
-// ever passes.
+// recognize the format. Samples (pcm) have no header. For them mayBeginWith only checks that the bytes
+// are neither text nor the beginning of another file.
 func soundHead(format string) int {
 	switch format {
 	case "opus":

@@ -36,9 +36,11 @@ func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Reading) 
 }
 
 // ErrorOf returns the error that an answer means for a call of this effect, or nil if the answer is
-// Done. A 5xx proves nothing, nor does an answer that is not the vendor's own, or an error that the
-// adapter's table lacks. Such an answer refuses a submission only if RefusalKind takes its status
-// for a refusal. Other calls get KindTransient, so that the caller repeats them.
+// Done. An answer proves nothing if its status is 5xx, if it does not come from the vendor itself, or
+// if the adapter's table lacks its error. For a submission, the status of such an answer decides, see
+// RefusalKind. For other calls the error is KindTransient, so that the caller repeats them. For
+// example, if a proxy sends an error page with status 429, a submission fails with KindThrottled, and
+// a poll with KindTransient.
 func (c *Client) ErrorOf(effect Effect, a Answer, r Reading) error {
 	proves := r.FromVendor && a.Status < http.StatusInternalServerError
 	if proves && r.Done {

@@ -43,8 +43,8 @@ func Streamed(contentType string, r io.Reader, length int64) Body {
 	return Body{kind: contentType, stream: r, length: length}
 }
 
-// attach sets the body of a request. It returns nil for a body in memory. once says that the
-// transport must not send the request again.
+// attach sets the body of a request. For a streamed body it returns the reader that it has given to
+// the transport, otherwise nil. once says that the transport must not send the request again.
 func (b Body) attach(req *http.Request, once bool) *outgoing {
 	if b.empty() {
 		return nil

@@ -18,8 +18,8 @@ import (
 // MaxText is the number of characters kept of a vendor's text.
 const MaxText = 300
 
-// hidden replaces what clean takes out. While clean runs, the one character mark takes its place.
-// So an address with a secret inside still matches as one address.
+// clean replaces each text that it hides by mark, a single character, and at the end each mark by
+// hidden. So an address with a secret inside still matches as one address.
 const (
 	hidden = "[hidden]"
 	mark   = "\uE000"
@@ -73,7 +73,7 @@ func (c *cleaner) at(base string) *cleaner {
 // host names, turns control characters into spaces, and keeps at most MaxText characters.
 func (c *Client) Clean(text string) string { return c.cleaner.Load().clean(text) }
 
-// EnglishOrEmpty returns the text, or "" if most of it is written in an East Asian script. The API
+// EnglishOrEmpty returns the text, or "" if more than a third of its letters are East Asian. The API
 // promises messages in English.
 func EnglishOrEmpty(text string) string {
 	var latin, other int

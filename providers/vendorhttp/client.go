@@ -93,9 +93,9 @@ func (c *Client) transport() *http.Transport {
 	}
 }
 
-// onceClient returns the HTTP client for one call that must be sent once. The single connection of
-// this client goes through the gate. A proxy's tunnel is set up before the gate, because its bytes
-// are not part of the request.
+// onceClient returns the HTTP client for one call that must be sent once. The client has one
+// connection, whose writes pass the gate. The bytes that set up a proxy's tunnel do not pass it,
+// because they are not part of the request.
 func (c *Client) onceClient(g *gate, secure bool) *http.Client {
 	dialer := gatedDialer{gate: g, dial: c.dial, tls: c.tls, time: c.opt.Timeouts.TLS}
 	t := c.transport()
@@ -150,7 +150,7 @@ func (c *Client) Hide(secret mediagate.Secret) {
 	c.cleaner.Store(newCleaner(c.base, slices.Concat(c.secrets, c.fetched)))
 }
 
-// maxFetched exceeds the number of running calls that use a fetched secret.
+// maxFetched is greater than the number of fetched secrets that running calls use at one time.
 const maxFetched = 64
 
 // Now returns the time of the client's clock.
@@ -209,9 +209,9 @@ type Stream struct {
 	at       time.Time
 }
 
-// Whole reads the rest of the stream and closes it. If the rest is longer than limit bytes, it
-// fails as for an answer that is too long. A call may permit a long stream because of the files in
-// it; limit keeps an error answer from taking as much memory.
+// Whole reads the rest of the stream and closes it. It returns an error if the rest is longer than
+// limit bytes. A call may permit a long stream because of the files in it; limit keeps an error
+// answer from taking as much memory.
 func (s *Stream) Whole(limit int64) (Answer, error) {
 	if b, ok := s.Body.(*streamBody); ok {
 		b.left = min(b.left, limit)

@@ -46,8 +46,8 @@ func (c *Client) CleanWord(text string) string {
 	return string(runes[:min(maxWord, len(runes))])
 }
 
-// FailureOf returns the failure of a job that an error of this meaning ended. Each error that is
-// not the fault of the request counts as the vendor's.
+// FailureOf returns the failure of a job that an error of this meaning ended. An error that is not
+// about the request becomes a failure of the vendor, after which a retry may succeed.
 func FailureOf(m Meaning) mediagate.Failure {
 	switch m.Kind {
 	case mediagate.KindModerated:

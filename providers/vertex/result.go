@@ -89,7 +89,8 @@ func decodeOperation(document []byte) (op googleapi.Operation, err error) {
 	return op, err
 }
 
-// isComplete reports whether the rest of the answer cannot matter.
+// isComplete reports whether enough of the answer was read: the operation is done, and each video that
+// was asked for has begun or was withheld.
 func isComplete(op googleapi.Operation, videos, samples int) bool {
 	if _, _, named := op.Parts(); !named || op.Done == nil || *op.Done != "true" {
 		return false
