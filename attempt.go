@@ -114,9 +114,10 @@ type Report struct {
 }
 
 // Offer sets the outcome of a job that succeeded according to the vendor. whole says that every
-// piece in the answer has its media.
+// piece in the answer has its media. A cover alone is no success: the client pays for the song.
 func (r *Report) Offer(out *Outcome, whole bool) {
-	out.Succeeded = len(out.Media) > 0 || out.Made.StandsAlone()
+	paidFor := func(m Media) bool { return !m.Role.IsExtra() }
+	out.Succeeded = slices.ContainsFunc(out.Media, paidFor) || out.Made.StandsAlone()
 	if !out.Succeeded {
 		*out, whole = Outcome{Failure: NoMedia(), VendorCharge: out.VendorCharge}, false
 	}

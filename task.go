@@ -214,6 +214,16 @@ const (
 	RoleStem  Role = "stem"  // a track of a song; the stems of an outcome become one archive, the main file
 )
 
+// IsExtra reports whether a task is complete without the file.
+func (r Role) IsExtra() bool {
+	switch r {
+	case RoleCover, RoleWAV, RoleFilm:
+		return true
+	case RoleMain, RoleGrid, RoleStem:
+	}
+	return false
+}
+
 // Result is one mirrored file of a completed task. Zero values mean unknown.
 type Result struct {
 	Role     Role    `json:"role,omitempty"`

@@ -96,7 +96,7 @@ func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) 
 		}
 		file = media.NewSource(body, hangUp)
 		file.Half(length, halfRead)
-		if media.IsExtra(m.Role) {
+		if m.Role.IsExtra() {
 			file.Share(&f.patience)
 		}
 		return file, length, nil
@@ -332,7 +332,7 @@ func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 	// position of the first.
 	for _, extra := range []bool{false, true} {
 		for i, m := range f.media {
-			if media.IsExtra(m.Role) != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
+			if m.Role.IsExtra() != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
 				continue
 			}
 			results, err := f.copy(ctx, i)

@@ -5,21 +5,11 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// IsExtra reports whether a task is complete without the file.
-func IsExtra(role mediagate.Role) bool {
-	switch role {
-	case mediagate.RoleCover, mediagate.RoleWAV, mediagate.RoleFilm:
-		return true
-	case mediagate.RoleMain, mediagate.RoleGrid, mediagate.RoleStem:
-	}
-	return false
-}
-
 // Dispensable reports whether a task continues without a file that could not be copied: an extra
 // file that is gone or invalid, or whose server did not answer for too long. A failure of the bucket
 // is never overlooked.
 func Dispensable(role mediagate.Role, kind mediagate.Kind, tooLong bool) bool {
-	if !IsExtra(role) {
+	if !role.IsExtra() {
 		return false
 	}
 	switch kind {
