@@ -35,7 +35,7 @@ func (s *Server) handleKeys(c *call) error {
 	}
 	account := c.owner()
 	if account == "" {
-		if account, err = s.queryAccount(c); err != nil {
+		if account, err = s.queryAccount(c.ctx, c.query()); err != nil {
 			return err
 		}
 	}

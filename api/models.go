@@ -250,7 +250,7 @@ func listModel(m *catalog.Model) (listedModel, error) {
 	if one.prices, err = m.PriceSpans(); err != nil {
 		return one, err
 	}
-	return one, one.write(m.Tags, parametersOf(m))
+	return one, one.write(m.Tags, contractOf(m, m.Operations()[0]))
 }
 
 // unlistedModel returns a model that a key names but the catalog does not have. It has a contract

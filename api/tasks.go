@@ -270,7 +270,7 @@ func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.
 	if f, none, err = filterOf(q); err != nil {
 		return f, false, err
 	}
-	if f.AccountID, err = s.accountIn(ctx, q); err != nil {
+	if f.AccountID, err = s.queryAccount(ctx, q); err != nil {
 		return f, false, err
 	}
 	stuck, err := oneOfQuery(q, "stuck", yesNo...)
