@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -311,13 +313,44 @@ func required(values map[string]*string) error {
 	return nil
 }
 
-func page(limit int, after string) string {
-	q := url.Values{}
+// list reads a page of a list. Each of the filters is the name of a flag and of a parameter.
+func (c *call) list(ctx context.Context, path string, filters ...string) ([]byte, error) {
+	flags := map[string]*string{}
+	for _, name := range filters {
+		flags[name] = c.flags.String(name, "", "")
+	}
+	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
+	if err := c.parse(); err != nil {
+		return nil, err
+	}
+	query := page(*limit, *after)
+	addGiven(query, flags)
+	return c.client.do(ctx, http.MethodGet, path+"?"+query.Encode(), nil)
+}
+
+// page returns the query of a page.
+func page(limit int, after string) url.Values {
+	query := url.Values{}
 	if limit > 0 {
-		q.Set("limit", fmt.Sprint(limit))
+		query.Set("limit", strconv.Itoa(limit))
 	}
-	if after != "" {
-		q.Set("after", after)
+	addGiven(query, map[string]*string{"after": &after})
+	return query
+}
+
+// addGiven adds the flags that are not empty to a query.
+func addGiven(query url.Values, flags map[string]*string) {
+	for name, value := range flags {
+		if *value != "" {
+			query.Set(name, *value)
+		}
 	}
-	return q.Encode()
+}
+
+// orShow shows an answer unless there was an error.
+func orShow(c *call, answer []byte, err error, columns ...string) error {
+	if err != nil {
+		return err
+	}
+	return c.show(answer, columns...)
 }
