@@ -110,14 +110,14 @@ func Summary() string {
 
 // call is one run of a command.
 type call struct {
-	flags  *flag.FlagSet
-	args   []string
-	out    io.Writer
-	notes  io.Writer // progress of long commands
-	format string
-	data   string
-	env    map[string]string
-	client *client
+	flags   *flag.FlagSet
+	args    []string
+	out     io.Writer
+	notes   io.Writer // progress of long commands
+	format  string
+	data    string
+	environ []string
+	client  *client
 }
 
 // parse parses the command's flags and connects.
@@ -135,7 +135,7 @@ func (c *call) parse() error {
 		return errUsage{"-o is table or json"}
 	}
 	var err error
-	c.client, err = connect(c.env, c.data)
+	c.client, err = connect(c.environ, c.data)
 	return err
 }
 
@@ -151,7 +151,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		name = cmd.name
 		c := &call{
 			flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[words:], out: stdout, notes: stderr,
-			env: variables(environ),
+			environ: environ,
 		}
 		c.flags.SetOutput(io.Discard)
 		c.flags.StringVar(&c.data, "data", "", "folder of a standalone")
@@ -202,15 +202,6 @@ func list(w io.Writer, of string) {
 			_, _ = fmt.Fprintf(w, "  %s\n", cmd.line())
 		}
 	}
-}
-
-func variables(environ []string) map[string]string {
-	m := map[string]string{}
-	for _, pair := range environ {
-		k, v, _ := strings.Cut(pair, "=")
-		m[k] = v
-	}
-	return m
 }
 
 // show prints the answer: unchanged for scripts, as a table for people.
