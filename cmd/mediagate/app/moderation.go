@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -91,12 +90,4 @@ func (g *Gateway) openModeration() error {
 		g.moderator, g.closeModeration = endpoint, endpoint.Close
 	}
 	return nil
-}
-
-// checkLists returns why the current lists are not in use.
-func (g *Gateway) checkLists(ctx context.Context) error {
-	if g.lists == nil {
-		return nil
-	}
-	return g.lists.check(ctx)
 }

@@ -115,8 +115,11 @@ func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.log.InfoContext(ctx, "files were read anew", "setting", r.setting, "size", r.size(fresh))
 }
 
-// check returns why the current files are not in force.
+// check returns why the current files are not in force. Without files, r is nil and all is well.
 func (r *reloader[T]) check(context.Context) error {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.broken
