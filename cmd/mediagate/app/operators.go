@@ -2,13 +2,11 @@ package app
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -145,20 +143,12 @@ func (v *validator) issuer(path string, c Config) {
 		return
 	}
 	u, err := url.Parse(issuer)
-	if err == nil && u.Scheme == "https" {
+	if err != nil || u.Scheme == "https" {
 		return
 	}
-	rules, wrong := c.rules()
-	if err != nil || wrong != nil {
-		return // reported elsewhere
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	if err != nil {
-		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // of localhost
-	}
-	allowed := slices.ContainsFunc(rules.Allow, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
+	host := u.Hostname()
 	v.check(
-		allowed && loopback(u.Hostname()), path,
+		loopback(host) && c.allowsHost(host), path,
 		"must be an https URL; plain http only at a loopback address that outbound.allow has",
 	)
 }
@@ -241,14 +231,6 @@ func (g *Gateway) openOperators() ([]api.Operator, error) {
 	g.operators.seen = g.operators.state()
 	g.operators.last = g.operators.seen
 	return list, nil
-}
-
-// checkOperators returns why the operators in the current settings are not in force.
-func (g *Gateway) checkOperators(ctx context.Context) error {
-	if g.operators == nil {
-		return nil
-	}
-	return g.operators.check(ctx)
 }
 
 // operatorFiles lists the files with keys of operators.
