@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -213,7 +212,9 @@ func (g *Gateway) openOperators() ([]api.Operator, error) {
 	}
 	g.operators = &reloader[[]api.Operator]{
 		setting: "operators", log: g.log, size: func(list []api.Operator) int { return len(list) },
-		state: func() string { return operatorsState(append([]string{settings}, keyFiles...)) },
+		state: func() string { // a faulty setting may name any file, of any size
+			return filesState(append([]string{settings}, keyFiles...), readSettingsFile)
+		},
 		load: func() ([]api.Operator, []string) {
 			c, err := Load(*src)
 			keyFiles = c.operatorFiles()
@@ -240,15 +241,4 @@ func (c Config) operatorFiles() []string {
 		files = append(files, o.KeyFile)
 	}
 	return slices.DeleteFunc(files, func(name string) bool { return name == "" })
-}
-
-// operatorsState returns a hash of the settings file and the key files.
-func operatorsState(files []string) string {
-	sum := sha256.New()
-	for _, name := range files {
-		text, err := readSettingsFile(name) // a faulty setting may name any file, of any size
-		_, _ = fmt.Fprintf(sum, "%q %v %d\n", name, err, len(text))
-		_, _ = sum.Write(text)
-	}
-	return fmt.Sprintf("%x", sum.Sum(nil))
 }
