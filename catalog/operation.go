@@ -61,14 +61,6 @@ func (o *Operation) Fields() []string {
 	return names
 }
 
-// Source says how requests name an earlier result, if they do.
-func (o *Operation) Source() (SourceRule, bool) {
-	if o.source == nil {
-		return SourceRule{}, false
-	}
-	return *o.source, true
-}
-
 // Media is the class of the result files.
 func (o *Operation) Media() string { return o.plan.Media }
 
