@@ -229,9 +229,7 @@ func errNoAccount(c *call) *mediagate.Error {
 
 // queryAccount reads the account that a list is filtered by. It returns "" if the query names
 // none.
-func (s *Server) queryAccount(c *call) (string, error) { return s.accountIn(c.ctx, c.query()) }
-
-func (s *Server) accountIn(ctx context.Context, q url.Values) (string, error) {
+func (s *Server) queryAccount(ctx context.Context, q url.Values) (string, error) {
 	id := q.Get("account")
 	if id == "" {
 		return "", nil

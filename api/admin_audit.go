@@ -56,7 +56,7 @@ func (s *Server) auditFilter(c *call) (f mediagate.AuditFilter, err error) {
 		return f, err
 	}
 	q := c.query()
-	if f.AccountID, err = s.queryAccount(c); err != nil {
+	if f.AccountID, err = s.queryAccount(c.ctx, q); err != nil {
 		return f, err
 	}
 	action, err := oneOfQuery(q, "action", words(mediagate.AuditActions())...)

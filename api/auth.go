@@ -70,7 +70,7 @@ type credential struct {
 // findCredential returns the call's one credential. It refuses a call with several different
 // keys, because a proxy in front may have checked another one. The session in the cookie counts
 // only if the call sends nothing else that can be a key.
-func (s *Server) findCredential(c *call, to access) (credential, error) {
+func (s *Server) findCredential(c *call) (credential, error) {
 	if len(c.Request().Header.Values("Authorization")) > 1 {
 		return credential{}, errTwoHeaders
 	}
@@ -78,7 +78,7 @@ func (s *Server) findCredential(c *call, to access) (credential, error) {
 	if token, ok := bearer(c.Request()); ok {
 		tokens = append(tokens, token)
 	}
-	if to == accessLists {
+	if c.route.access == accessLists {
 		tokens = append(tokens, c.foreignKeys()...)
 	}
 	if !slices.ContainsFunc(tokens, s.mayBeKey) {
@@ -124,15 +124,16 @@ func (c *call) asActor() mediagate.Actor {
 	return a
 }
 
-// authenticate admits the call to the route, or returns the error that refuses it.
-func (s *Server) authenticate(c *call, to route) (err error) {
-	if to.access.keyless() {
+// authenticate admits the call to its route, or returns the error that refuses it.
+func (s *Server) authenticate(c *call) (err error) {
+	access := c.route.access
+	if access.keyless() {
 		return nil
 	}
-	if c.credential, err = s.findCredential(c, to.access); err != nil {
+	if c.credential, err = s.findCredential(c); err != nil {
 		return err
 	}
-	if to.access == accessAdmin {
+	if access == accessAdmin {
 		err = s.admitOperator(c)
 	} else {
 		err = s.admit(c.ctx, c)
@@ -146,7 +147,7 @@ func (s *Server) authenticate(c *call, to route) (err error) {
 			s.lastUses.note(c.caller.key.ID, s.now())
 		}
 		return nil
-	case to.access == accessBalance && !mediagate.Is(err, mediagate.KindForbidden):
+	case access == accessBalance && !mediagate.Is(err, mediagate.KindForbidden):
 		return asLookupFailure(err, noRecord)
 	default:
 		return err

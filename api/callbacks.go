@@ -83,15 +83,6 @@ const (
 	maxHints    = 4096                  // waiting to be written
 )
 
-// HintCounts counts callbacks by their effect.
-type HintCounts struct {
-	Due        int64 // made a poll due
-	Idle       int64 // changed nothing: the job is not polled for, or a poll is due already
-	Unknown    int64 // had a token that is not ours
-	Dropped    int64 // were more than could be written, or came while the database was away
-	Challenges int64 // had a challenge, whatever their token
-}
-
 // hints writes the hints of callbacks to the database: each attempt once a round, one row a
 // statement, one statement after the other. So a flood of callbacks costs the database one
 // connection, and repeated callbacks for the same jobs cost nothing more. A lost hint only delays
@@ -106,7 +97,16 @@ type hints struct {
 	waiting map[attemptRef]struct{}
 	timer   *time.Timer // for the next round
 
-	counts struct{ due, idle, unknown, dropped, challenges atomic.Int64 }
+	counts hintCounts
+}
+
+// hintCounts counts callbacks by their effect.
+type hintCounts struct {
+	due        atomic.Int64 // made a poll due
+	idle       atomic.Int64 // changed nothing: the job is not polled for, or a poll is due already
+	unknown    atomic.Int64 // had a token that is not ours
+	dropped    atomic.Int64 // were more than could be written, or came while the database was away
+	challenges atomic.Int64 // had a challenge, whatever their token
 }
 
 type attemptRef struct {
@@ -181,10 +181,10 @@ func (h *hints) write() {
 }
 
 // Callbacks returns how many callbacks of vendors have come, by their effect.
-func (s *Server) Callbacks() HintCounts {
+func (s *Server) Callbacks() map[string]int64 {
 	c := &s.hints.counts
-	return HintCounts{
-		Due: c.due.Load(), Idle: c.idle.Load(), Unknown: c.unknown.Load(), Dropped: c.dropped.Load(),
-		Challenges: c.challenges.Load(),
+	return map[string]int64{
+		"due": c.due.Load(), "idle": c.idle.Load(), "unknown": c.unknown.Load(), "dropped": c.dropped.Load(),
+		"challenge": c.challenges.Load(),
 	}
 }

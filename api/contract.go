@@ -28,12 +28,8 @@ const (
 	sourceBase    = "base"
 )
 
-// parametersOf returns the parameters of a model's first operation, or nil for a model that makes
-// no videos or images.
-func parametersOf(m *catalog.Model) *parameters {
-	return contractOf(m, m.Operations()[0])
-}
-
+// contractOf returns the parameters of an operation, or nil for a model that makes no videos or
+// images.
 func contractOf(m *catalog.Model, o *catalog.Operation) *parameters {
 	facts, _ := m.Type.Facts()
 	if facts.Operation == "" {
@@ -163,14 +159,11 @@ func (s *Server) answerContract(c *call, id string) error {
 	if !ok || !rights.allow(m.ID, m.Canonical) {
 		return errNoContract(id)
 	}
-	operations := m.Operations()
-	o := operations[0]
+	o := m.Operations()[0]
 	if endpoint := c.query().Get("endpoint"); endpoint != "" {
-		i := slices.IndexFunc(operations, func(o *catalog.Operation) bool { return o.Endpoint == endpoint })
-		if i < 0 {
+		if o, ok = m.Operation(endpoint); !ok {
 			return mediagate.Invalid("endpoint", "endpoint must be one of the model's endpoints")
 		}
-		o = operations[i]
 	}
 	p := contractOf(m, o)
 	if p == nil {

@@ -18,7 +18,6 @@ import (
 // Server-sent events (WHATWG HTML, section 9.2): one event named "task" for each visible change.
 // Its id is the task's version.
 const (
-	eventStream       = "text/event-stream"
 	lastEventIDHeader = "Last-Event-ID"
 
 	// streamInterval is the longest silence of a stream. After it the stream reads the task anew,
@@ -153,20 +152,16 @@ func (s *Server) mayRead(c *call) error {
 }
 
 // events writes the answer of a stream. It keeps nothing of what it has sent.
-type events struct {
-	call  *call
-	alive bool
-}
+type events struct{ call *call }
 
 // begin sends the header. After the header no other answer is possible. Instead of one deadline for
 // the answer, each piece then has its own.
 func (e *events) begin() {
 	header := e.call.Response().Header()
-	header.Set("Content-Type", eventStream)
+	header.Set("Content-Type", typeEvents)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // or proxies would hold events back
 	e.call.readBy(time.Time{})
-	e.alive = true
 	e.call.Response().WriteHeader(http.StatusOK)
 }
 
@@ -177,7 +172,6 @@ func (e *events) send(version int64, task view.Task) bool {
 	buf.Reset()
 	buf.WriteString("id: " + strconv.FormatInt(version, 10) + "\nevent: task\ndata: ")
 	if err := encodeTo(buf, task); err != nil {
-		e.alive = false
 		return false
 	}
 	buf.WriteByte('\n')
@@ -191,11 +185,9 @@ func (e *events) beat() bool { return e.write([]byte(":\n\n")) }
 func (e *events) write(piece []byte) bool {
 	e.call.writeBy(time.Now().Add(streamWrite))
 	if _, err := e.call.Response().Write(piece); err != nil {
-		e.alive = false
-	} else if err := http.NewResponseController(e.call.Response()).Flush(); err != nil {
-		e.alive = false
+		return false
 	}
-	return e.alive
+	return http.NewResponseController(e.call.Response()).Flush() == nil
 }
 
 const (

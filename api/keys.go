@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"hash/crc32"
@@ -34,7 +35,7 @@ func (s *Server) handleKeys(c *call) error {
 	}
 	account := c.owner()
 	if account == "" {
-		if account, err = s.queryAccount(c); err != nil {
+		if account, err = s.queryAccount(c.ctx, c.query()); err != nil {
 			return err
 		}
 	}
@@ -228,16 +229,13 @@ func (s *Server) grantableBy(c *call, giver mediagate.Key, account mediagate.Acc
 	if !slices.Contains(giver.Scopes, mediagate.ScopeManage) {
 		return grantable{}, errScope(mediagate.ScopeManage)
 	}
-	has := grantable{key: giver, accountGroup: account.Group, catalog: c.models.catalog}
-	if has.accountGroup == "" {
-		has.accountGroup = defaultGroup
-	}
-	name := has.accountGroup
-	if giver.Group != "" {
-		name = giver.Group
-	}
-	has.group = s.groups[name].models
-	return has, nil
+	accountGroup := cmp.Or(account.Group, defaultGroup)
+	return grantable{
+		key:          giver,
+		group:        s.groups[cmp.Or(giver.Group, accountGroup)].models,
+		accountGroup: accountGroup,
+		catalog:      c.models.catalog,
+	}, nil
 }
 
 // An API key consists of "mgk_", 32 random base62 digits (190.5 bits), and 6 check digits, the CRC-32

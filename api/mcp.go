@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -145,19 +144,13 @@ func (s *Server) isForeign(r *http.Request) bool {
 		return false
 	}
 	own := originOf(s.cfg.PublicURL)
-	if own == "" && isLocal(r.Host) { // under any other name a page may reach us by DNS rebinding
+	// Under any other name a page may reach us by DNS rebinding.
+	if own == "" && isOwnMachine((&url.URL{Host: r.Host}).Hostname()) {
 		own = strings.ToLower("http://" + r.Host)
 	}
 	return slices.ContainsFunc(origins, func(origin string) bool {
 		return origin != own && !slices.Contains(s.cfg.CORSOrigins, origin) && !slices.Contains(s.cfg.CORSOrigins, "*")
 	})
-}
-
-// isLocal reports whether the host is the machine itself, with or without a port.
-func isLocal(host string) bool {
-	name := (&url.URL{Host: host}).Hostname()
-	address, err := netip.ParseAddr(name)
-	return strings.EqualFold(name, "localhost") || err == nil && address.IsLoopback()
 }
 
 // accepts reads Accept (RFC 9110): the most specific range that covers the type decides. Without

@@ -250,7 +250,7 @@ func listModel(m *catalog.Model) (listedModel, error) {
 	if one.prices, err = m.PriceSpans(); err != nil {
 		return one, err
 	}
-	return one, one.write(m.Tags, parametersOf(m))
+	return one, one.write(m.Tags, contractOf(m, m.Operations()[0]))
 }
 
 // unlistedModel returns a model that a key names but the catalog does not have. It has a contract
@@ -321,11 +321,11 @@ func byID(a, b listedModel) int { return cmp.Compare(a.id, b.id) }
 // isLiteral reports whether an entry of a key's list names a single model.
 func isLiteral(pattern string) bool { return !strings.Contains(pattern, "*") }
 
-// modelList is the list in our own form. Its items may be encoded already.
-type modelList[T any] struct {
-	Success bool   `json:"success"`
-	Object  string `json:"object"`
-	Data    []T    `json:"data"`
+// modelList is the list in our own form. Its items are encoded already.
+type modelList struct {
+	Success bool              `json:"success"`
+	Object  string            `json:"object"`
+	Data    []json.RawMessage `json:"data"`
 }
 
 // categories are the values of the list's filter.
@@ -353,7 +353,7 @@ func (s *Server) handleModels(c *call) error {
 	if err != nil {
 		return err
 	}
-	page := modelList[json.RawMessage]{Success: true, Object: "list", Data: make([]json.RawMessage, 0, len(models))}
+	page := modelList{Success: true, Object: "list", Data: make([]json.RawMessage, 0, len(models))}
 	for _, one := range models {
 		if category != "" && one.category != category {
 			continue

@@ -21,7 +21,7 @@ var errContent = &mediagate.Error{Kind: mediagate.KindModerated, Message: "the c
 // cannot pay, the database decides.
 func (s *Server) checkHold(c *call, v validated) error {
 	key, hold := c.caller.key, v.hold()
-	if c.caller.account.Available >= hold && (key.Unlimited || key.Quota-key.Held-key.Spent >= hold) {
+	if c.caller.account.Available >= hold && (key.Unlimited || key.Remaining() >= hold) {
 		return nil
 	}
 	return s.cfg.Store.CheckHold(c.ctx, key.AccountID, key.ID, hold)

@@ -72,7 +72,8 @@ func (s *Server) storePictures(c *call, v *validated) error {
 	if len(v.pictures) == 0 {
 		return nil
 	}
-	if err := s.checkFunds(c, v.hold()); err != nil {
+	key := c.caller.key
+	if err := s.cfg.Store.CheckHold(c.ctx, key.AccountID, key.ID, v.hold()); err != nil {
 		return err
 	}
 	var bytes int64
@@ -88,7 +89,7 @@ func (s *Server) storePictures(c *call, v *validated) error {
 		ctx, cancel := c.detachedContext(c.route.time)
 		defer cancel()
 		for _, p := range v.pictures {
-			if keys[p.field], err = s.storePicture(ctx, c.caller.key.AccountID, p); err != nil {
+			if keys[p.field], err = s.storePicture(ctx, key.AccountID, p); err != nil {
 				return
 			}
 		}
@@ -159,7 +160,8 @@ func (s *Server) storeAttachments(c *call, sub *submit) (err error) {
 	if len(sub.attachments) == 0 {
 		return nil
 	}
-	if err := s.checkFunds(c, sub.validated.hold()); err != nil {
+	key, hold := c.caller.key, sub.validated.hold()
+	if err := s.cfg.Store.CheckHold(c.ctx, key.AccountID, key.ID, hold); err != nil {
 		return err
 	}
 	var bytes int64
@@ -182,29 +184,6 @@ func (s *Server) storeAttachments(c *call, sub *submit) (err error) {
 	})
 	if err != nil {
 		return errNotKept(err)
-	}
-	return nil
-}
-
-// checkFunds refuses a caller who cannot pay at this moment, before anything is stored in the
-// bucket. The submit's own transaction decides later.
-func (s *Server) checkFunds(c *call, hold mediagate.Micros) error {
-	key, err := s.cfg.Store.Key(c.ctx, c.caller.key.ID)
-	if mediagate.Is(err, mediagate.KindNotFound) {
-		return errUnknownKey
-	}
-	if err != nil {
-		return err
-	}
-	account, err := s.cfg.Store.Account(c.ctx, key.AccountID)
-	if err != nil {
-		return err
-	}
-	switch { // the errors are those of the store
-	case !key.Unlimited && key.Remaining() < hold:
-		return mediagate.NotEnough("the key's quota is not enough", hold, key.Remaining())
-	case account.Available < hold:
-		return mediagate.NotEnough("insufficient balance", hold, account.Available)
 	}
 	return nil
 }

@@ -82,17 +82,15 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// shelf is a bucket with the shared quota of its accounts.
+// shelf is a bucket, and a database that refuses holds with an error.
 type shelf struct {
 	Store
-	account mediagate.Account
-	key     mediagate.Key
+	refusal error
 	files   map[string][]byte
 	fail    error
 }
 
-func (s *shelf) Account(context.Context, string) (mediagate.Account, error) { return s.account, nil }
-func (s *shelf) Key(context.Context, string) (mediagate.Key, error)         { return s.key, nil }
+func (s *shelf) CheckHold(context.Context, string, string, mediagate.Micros) error { return s.refusal }
 
 func (s *shelf) PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (string, error) {
 	if _, timed := ctx.Deadline(); !timed || s.fail != nil {
@@ -117,18 +115,18 @@ func TestStorePictures(t *testing.T) {
 		kind    mediagate.Kind
 		message string
 	}{
-		"stored":             {shelf: shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}}},
-		"quota too small":    {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Quota: price, Held: 1}}, mediagate.KindPayment, "the key's quota is not enough: 0.50 is needed, 0.499999 is left"},
-		"the bucket is away": {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}, fail: errors.New("secret detail")}, mediagate.KindUnavailable, "storing the media of a request"},
-		"the bucket refuses": {shelf{account: mediagate.Account{Available: price}, key: mediagate.Key{Unlimited: true}, fail: mediagate.Invalid("", "the file is empty")}, mediagate.KindInvalid, "first_frame_image: the file is empty"},
+		"stored":             {},
+		"quota too small":    {shelf{refusal: mediagate.NotEnough("the key's quota is not enough", price, price-1)}, mediagate.KindPayment, "the key's quota is not enough: 0.50 is needed, 0.499999 is left"},
+		"the bucket is away": {shelf{fail: errors.New("secret detail")}, mediagate.KindUnavailable, "storing the media of a request"},
+		"the bucket refuses": {shelf{fail: mediagate.Invalid("", "the file is empty")}, mediagate.KindInvalid, "first_frame_image: the file is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &test.shelf
-			store.key.ID, store.key.AccountID, store.files = "key_1", "acc_1", map[string][]byte{}
+			store.files = map[string][]byte{}
 			s := serverWith(t, store)
 			ec := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), httptest.NewRecorder())
-			c := &call{Context: ec, server: t.Context(), route: route{time: time.Minute}, caller: &caller{key: store.key}}
+			c := &call{Context: ec, server: t.Context(), route: route{time: time.Minute}, caller: &caller{key: mediagate.Key{ID: "key_1", AccountID: "acc_1"}}}
 			c.setTimeout(time.Minute)
 			defer c.cancelContext()
 			uploads := map[string]string{"first_frame_image": dataURI("image/png", first), "last_frame_image": dataURI("image/jpeg", noted(last))}

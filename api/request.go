@@ -89,7 +89,7 @@ func (s *Server) validate(c *call, from submitRequest) (validated, error) {
 		return validated{}, c.errNoRoom(s.cfg.Limits.Quotes, "requests being validated")
 	}
 	defer permit.Release()
-	if v.Plan, v.Charges, err = s.selectRoutes(c.ctx, c.models.routes, model.ID, v); err != nil {
+	if v.Plan, v.Charges, err = s.selectRoutes(c.ctx, c.models.routes, v); err != nil {
 		return validated{}, err
 	}
 	return v, nil
@@ -222,7 +222,7 @@ type Support struct {
 // channel, unless no route has one. If no route is left and an adapter failed, the error is
 // internal, since the request may be valid.
 func (s *Server) selectRoutes(
-	ctx context.Context, routes Routes, model string, r validated,
+	ctx context.Context, routes Routes, r validated,
 ) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
 	plan, charges = r.Plan, r.Charges
 	plan.Routes, plan.Skipped = nil, nil
@@ -236,7 +236,7 @@ func (s *Server) selectRoutes(
 	answers := make([]Support, len(r.Plan.Routes))
 	served := false // some route has a channel
 	for i, route := range r.Plan.Routes {
-		answers[i] = routes.Supports(model, route, mediagate.Job{Params: params, Source: plan.Source})
+		answers[i] = routes.Supports(r.model, route, mediagate.Job{Params: params, Source: plan.Source})
 		served = served || !answers[i].Unserved
 	}
 	// exact is set if a route makes exactly what the request asks for. If some routes have a
@@ -284,7 +284,7 @@ func (s *Server) selectRoutes(
 	case refusal != nil:
 		return plan, charges, withSentName(refusal, r.Folded)
 	default:
-		return plan, charges, mediagate.Errorf(mediagate.KindInternal, "%s has no route", model)
+		return plan, charges, mediagate.Errorf(mediagate.KindInternal, "%s has no route", r.model)
 	}
 }
 

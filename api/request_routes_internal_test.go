@@ -112,7 +112,7 @@ func TestSelectRoutes(t *testing.T) {
 			if _, two := test.says["other"]; two {
 				offered[2] = mediagate.Route{Provider: "q", Upstream: "other"}
 			}
-			plan, _, err := s.selectRoutes(t.Context(), test.says, "m", validated{Request: catalog.Request{
+			plan, _, err := s.selectRoutes(t.Context(), test.says, validated{model: "m", Request: catalog.Request{
 				Params: json.RawMessage(`{"mode":"4k","prompt":"secret of the client"}`),
 				Plan:   mediagate.Plan{Routes: offered, Media: "video"},
 			}})

@@ -257,7 +257,7 @@ func (s *Server) mount(e *echo.Echo) {
 			}
 			c.setTimeout(s.cfg.StoreTimeout)
 			defer c.cancelContext()
-			if err := s.authenticate(c, r); err != nil {
+			if err := s.authenticate(c); err != nil {
 				return c.asTimeout(err)
 			}
 			if c.caller != nil && r.body != bodyNone {

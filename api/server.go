@@ -317,8 +317,7 @@ func (s *Server) answerError(c *call, err error) error {
 
 // isServerFault reports whether the error is the server's fault, whatever the client was told.
 func isServerFault(err error) bool {
-	r, ok := renderings[domainError(err).Kind]
-	return !ok || r.status >= http.StatusInternalServerError
+	return renderingOf(domainError(err).Kind, envelopeA).status >= http.StatusInternalServerError
 }
 
 // shortMethod bounds the method in the log, since a client may send any text.

@@ -254,10 +254,10 @@ func (s *Server) checkTLS(r *http.Request) error {
 	)
 }
 
-// isOwnMachine reports whether the host is the browser's own machine.
+// isOwnMachine reports whether a host without a port is the machine of the program that names it.
 func isOwnMachine(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // handleSignIn makes a session from a key or a link. It ends the session that the browser had

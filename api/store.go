@@ -250,8 +250,6 @@ type Runs interface {
 
 // RestoreStore does what is needed after the database was restored (D17).
 type RestoreStore interface {
-	// OldestOpen returns when the oldest open task was submitted, or the zero time.
-	OldestOpen(ctx context.Context) (time.Time, error)
 	// NoteRestore records that the database was restored to that time, and returns when that was
 	// first recorded.
 	NoteRestore(ctx context.Context, to time.Time) (notedAt time.Time, err error)

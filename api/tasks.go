@@ -270,7 +270,7 @@ func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.
 	if f, none, err = filterOf(q); err != nil {
 		return f, false, err
 	}
-	if f.AccountID, err = s.accountIn(ctx, q); err != nil {
+	if f.AccountID, err = s.queryAccount(ctx, q); err != nil {
 		return f, false, err
 	}
 	stuck, err := oneOfQuery(q, "stuck", yesNo...)
@@ -332,16 +332,13 @@ func (s *Server) wake(c *call) {
 	}
 }
 
-// errNoArt is the art endpoint's one answer to malformed and unknown ids, tasks of other
-// accounts, and tasks that are not art.
-var errNoArt = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "task not found", Param: "task_id"}
-
-// handleArt shows a task in the form of the art endpoint.
+// handleArt shows a task in the form of the art endpoint. Malformed and unknown ids, tasks of other
+// accounts, and tasks that are not art get the same answer.
 func (s *Server) handleArt(c *call) error {
 	t, err := s.pathTask(c)
 	switch {
 	case mediagate.Is(err, mediagate.KindInvalid), err == nil && t.Type != mediagate.TypeArt:
-		return errNoArt
+		return errTask
 	case err != nil:
 		return err
 	}

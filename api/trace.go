@@ -27,10 +27,7 @@ func (s *Server) traceSubmit(c *call) (end func(error)) {
 	return func(err error) {
 		status := http.StatusOK
 		if err != nil {
-			status = http.StatusInternalServerError
-			if r, ok := renderings[domainError(err).Kind]; ok {
-				status = r.status
-			}
+			status = renderingOf(domainError(err).Kind, c.envelope).status
 			span.SetAttributes(attribute.String("error.type", domainError(err).Kind.String()))
 			if isServerFault(err) {
 				span.SetStatus(codes.Error, "")

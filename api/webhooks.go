@@ -127,9 +127,6 @@ func viewDelivery(d mediagate.Delivery) deliveryAttempt {
 	return v
 }
 
-// deliveryList is a page of a task's delivery attempts, oldest first.
-type deliveryList adminList[deliveryAttempt]
-
 // handleDeliveries lists the last attempts, as many as limit allows, in the order of time.
 func (s *Server) handleDeliveries(c *call) error {
 	limit, err := intQuery(c.query(), "limit", 1, maxLimit, maxLimit)
@@ -145,7 +142,7 @@ func (s *Server) handleDeliveries(c *call) error {
 		return err
 	}
 	cut := max(0, len(deliveries)-limit)
-	return c.ok(deliveryList(listOf(deliveries[cut:], cut > 0, viewDelivery)))
+	return c.ok(listOf(deliveries[cut:], cut > 0, viewDelivery))
 }
 
 // handleRedelivery begins another round of the task's callback. The wake scan starts it within

@@ -179,17 +179,17 @@ func (o *Operation) withoutAbsent(body map[string]any) (out map[string]any, drop
 	infer(o.infer, out)
 	for _, rule := range o.ignored {
 		if rule.applies(shape, out) {
-			for _, field := range rule.fields {
+			for _, field := range rule.Fields {
 				delete(out, field)
 			}
-			dropped = append(dropped, rule.fields...)
+			dropped = append(dropped, rule.Fields...)
 		}
 	}
 	return out, dropped
 }
 
-func (r ignoredRule) applies(s *shape, given map[string]any) bool {
-	for name, wanted := range r.unless {
+func (r ignoredFile) applies(s *shape, given map[string]any) bool {
+	for name, wanted := range r.Unless {
 		v, ok := given[name]
 		if !ok {
 			v = s.properties[name].fallback
@@ -201,7 +201,7 @@ func (r ignoredRule) applies(s *shape, given map[string]any) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.with, func(name string) bool { _, ok := given[name]; return ok })
+	return slices.ContainsFunc(r.With, func(name string) bool { _, ok := given[name]; return ok })
 }
 
 // equalScalar compares v with a scalar. Lists and maps are never equal.

@@ -19,21 +19,18 @@ type annotations struct {
 
 // annotate reads the keyword if it is an annotation.
 func (a *annotations) annotate(key string, value any) {
-	text := func() *string {
-		s := fmt.Sprint(value)
-		return &s
-	}
+	text := fmt.Sprint(value)
 	switch key {
 	case "title":
-		a.title = *text()
+		a.title = text
 	case "description":
-		a.description = *text()
+		a.description = text
 	case "examples":
 		a.examples, _ = value.([]any)
 	case "x-unit":
-		a.unit = text()
+		a.unit = &text
 	case "x-group":
-		a.group = text()
+		a.group = &text
 	case "x-media":
 		a.media, a.problems = readMedia(value)
 	}

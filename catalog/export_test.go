@@ -57,6 +57,9 @@ func (o *Operation) WithSchema(doc yaml.MapSlice) (*Operation, error) {
 	return &other, nil
 }
 
+// SourceRule says how requests name an earlier result. It is nil if they name none.
+func (o *Operation) SourceRule() *SourceRule { return o.source }
+
 // Checks are the names of the operation's checks.
 func (o *Operation) Checks() []string {
 	names := make([]string, len(o.checks))

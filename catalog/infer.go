@@ -13,20 +13,10 @@ type inferFile struct {
 	With  names  `yaml:"with"` // applies if one of these is given and not blank
 }
 
-type inferRule struct {
-	field string
-	value any
-	with  names
-}
-
-func compileInfer(files []inferFile, s *shape) ([]inferRule, []string) {
-	var (
-		rules    []inferRule
-		problems []string
-	)
+func compileInfer(files []inferFile, s *shape) (rules []inferFile, problems []string) {
 	for i, f := range files {
-		r := inferRule{field: f.Field, value: jsonValue(f.Value), with: f.With}
-		if !slices.Contains(valuesOf(s.properties[f.Field]), r.value) {
+		f.Value = jsonValue(f.Value)
+		if !slices.Contains(valuesOf(s.properties[f.Field]), f.Value) {
 			problems = append(problems, fmt.Sprintf("rule %d: %q can never be %v", i+1, f.Field, f.Value))
 		}
 		if len(f.With) == 0 {
@@ -37,19 +27,19 @@ func compileInfer(files []inferFile, s *shape) ([]inferRule, []string) {
 				problems = append(problems, fmt.Sprintf("rule %d: %q is no field of the schema", i+1, name))
 			}
 		}
-		rules = append(rules, r)
+		rules = append(rules, f)
 	}
 	return rules, problems
 }
 
 // infer sets the fields that follow from other fields.
-func infer(rules []inferRule, given map[string]any) {
+func infer(rules []inferFile, given map[string]any) {
 	for _, r := range rules {
-		if _, ok := given[r.field]; ok {
+		if _, ok := given[r.Field]; ok {
 			continue
 		}
-		if slices.ContainsFunc(r.with, func(name string) bool { v, ok := given[name]; return ok && !blank(v) }) {
-			given[r.field] = r.value
+		if slices.ContainsFunc(r.With, func(name string) bool { v, ok := given[name]; return ok && !blank(v) }) {
+			given[r.Field] = r.Value
 		}
 	}
 }

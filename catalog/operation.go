@@ -20,8 +20,8 @@ type Operation struct {
 	exact   bool   // the body must name the model's id exactly
 	schema  *schema
 	inputs  []string // the model's inputs within metadata
-	infer   []inferRule
-	ignored []ignoredRule
+	infer   []inferFile
+	ignored []ignoredFile
 	fold    *fold       // nil for none
 	source  *SourceRule // nil for none
 	checks  []namedCheck
@@ -29,14 +29,6 @@ type Operation struct {
 	openai  *openAIFile // nil for none
 	plan    mediagate.Plan
 	makes   []map[string]any // what each route always makes, by route
-}
-
-// ignoredRule names fields that count as absent, if a field in unless has another value than the
-// one given there, or if a field in with is present.
-type ignoredRule struct {
-	fields []string
-	unless map[string]any
-	with   []string
 }
 
 const (
@@ -67,14 +59,6 @@ func (o *Operation) Fields() []string {
 		names = append(names, metadataField)
 	}
 	return names
-}
-
-// Source says how requests name an earlier result, if they do.
-func (o *Operation) Source() (SourceRule, bool) {
-	if o.source == nil {
-		return SourceRule{}, false
-	}
-	return *o.source, true
 }
 
 // Media is the class of the result files.
@@ -150,7 +134,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 		}
 	}
 	for _, rule := range o.ignored {
-		for _, name := range rule.fields {
+		for _, name := range rule.Fields {
 			if slices.Contains(o.price.quantity, name) || slices.Contains(o.price.table.by, name) {
 				problems = append(problems, fmt.Sprintf("price: %q may be ignored: no price can depend on it", name))
 			}
@@ -240,7 +224,7 @@ func (o *Operation) addIgnored(files []ignoredFile) []string {
 	var problems []string
 	fields := o.schema.shape.properties
 	for i, f := range files {
-		rule := ignoredRule{fields: f.Fields, unless: map[string]any{}, with: f.With}
+		rule := ignoredFile{Fields: f.Fields, Unless: map[string]any{}, With: f.With}
 		for _, name := range slices.Concat(f.Fields, f.With) {
 			if fields[name] == nil {
 				problems = append(problems, fmt.Sprintf("ignored: rule %d: %q is no field of the schema", i+1, name))
@@ -253,7 +237,7 @@ func (o *Operation) addIgnored(files []ignoredFile) []string {
 			if values := valuesOf(fields[name]); !slices.Contains(values, jsonValue(v)) {
 				problems = append(problems, fmt.Sprintf("ignored: rule %d: %s can never be %v", i+1, name, v))
 			}
-			rule.unless[name] = jsonValue(v)
+			rule.Unless[name] = jsonValue(v)
 		}
 		o.ignored = append(o.ignored, rule)
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -79,14 +80,13 @@ func (l *loader) compilePassthroughs(c *Catalog) {
 func (p Passthrough) file(schema yaml.MapSlice) modelFile {
 	o := operationFile{
 		Endpoint: endpointOf[p.Type], Schema: schema, OnUnknown: p.OnUnknown, Timeout: 2 * time.Hour,
-		Price: &priceFile{Unit: mediagate.UnitOperation, Rows: []map[string]any{{"price": p.price()}}},
+		Price: &priceFile{Unit: mediagate.UnitOperation, Rows: []map[string]any{{"price": cmp.Or(p.Price, "0")}}},
 	}
 	switch p.Type {
 	case mediagate.TypeImage:
 		o.Price.Unit, o.Expected, o.MaxBytes = mediagate.UnitImage, 30*time.Second, 64<<20
 	default:
-		files := maxPassthroughFiles
-		o.Expected, o.MaxBytes, o.Files = 150*time.Second, 2<<30, &files
+		o.Expected, o.MaxBytes, o.Files = 150*time.Second, 2<<30, new(maxPassthroughFiles)
 	}
 	for _, r := range p.Routes {
 		o.Routes = append(o.Routes, routeFile{Provider: r.Provider, Upstream: r.Upstream, Operation: r.Operation})
@@ -99,10 +99,3 @@ func (p Passthrough) file(schema yaml.MapSlice) modelFile {
 
 // maxPassthroughFiles is the maximum of n in base.yaml.
 const maxPassthroughFiles = 4
-
-func (p Passthrough) price() string {
-	if p.Price == "" {
-		return "0"
-	}
-	return p.Price
-}

@@ -101,7 +101,7 @@ func compilePrice(f *priceFile, s *shape) (priceList, []string) {
 		problems = append(problems, hold.problems(s, p)...)
 	}
 	var more []string
-	p.table, more = compileTable(f.By, f.Rows, "price", s)
+	p.table, more = compileTable(f.By, f.Rows, s)
 	problems = append(problems, more...)
 	for key, text := range p.table.rows {
 		if amount, err := mediagate.ParseMicros(text); err != nil || amount < 0 || amount > maxUnitPrice {

@@ -58,7 +58,7 @@ func isCanonical(t *testing.T, o *catalog.Operation, params []byte) bool {
 	t.Helper()
 	given := parse(t, string(params))
 	given["model"] = o.Model.ID
-	if rule, ok := o.Source(); ok { // which a job has beside its parameters
+	if rule := o.SourceRule(); rule != nil { // which a job has beside its parameters
 		for _, field := range []string{rule.Task, rule.Clip, rule.Button} {
 			given[field] = "source"
 		}

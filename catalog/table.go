@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// table maps the values of some fields to a text. It is complete: every combination that the
+// table maps the values of some fields to a price. It is complete: every combination that the
 // schema allows has its row.
 type table struct {
 	by   []string
-	rows map[string]string // key → result
+	rows map[string]string // key → price
 }
 
 // compileTable checks that rows and schema fit together: a row names all fields of by and the
-// result, each combination of allowed values has one row, and there are no other rows.
-func compileTable(by []string, rows []map[string]any, result string, s *shape) (table, []string) {
+// price, each combination of allowed values has one row, and there are no other rows.
+func compileTable(by []string, rows []map[string]any, s *shape) (table, []string) {
 	t := table{by: by, rows: make(map[string]string, len(rows))}
 	var problems []string
 	wanted := []string{""}
@@ -36,12 +36,11 @@ func compileTable(by []string, rows []map[string]any, result string, s *shape) (
 		}
 		wanted = next
 	}
+	columns := append(slices.Clone(by), "price")
 	for i, row := range rows {
-		if names := slices.Sorted(maps.Keys(row)); !slices.Equal(
-			names, slices.Sorted(slices.Values(append(slices.Clone(by), result))),
-		) {
+		if names := slices.Sorted(maps.Keys(row)); !slices.Equal(names, slices.Sorted(slices.Values(columns))) {
 			problems = append(problems, fmt.Sprintf(
-				"row %d must have %s, it has %s", i+1, list(append(slices.Clone(by), result), "and"), list(names, "and"),
+				"row %d must have %s, it has %s", i+1, list(columns, "and"), list(names, "and"),
 			))
 			continue
 		}
@@ -55,7 +54,7 @@ func compileTable(by []string, rows []map[string]any, result string, s *shape) (
 		case !slices.Contains(wanted, key.String()):
 			problems = append(problems, fmt.Sprintf("row %d is for%s, which the schema does not allow", i+1, key.String()))
 		}
-		t.rows[key.String()] = fmt.Sprint(row[result])
+		t.rows[key.String()] = fmt.Sprint(row["price"])
 	}
 	for _, key := range wanted {
 		if _, ok := t.rows[key]; !ok {
@@ -65,7 +64,7 @@ func compileTable(by []string, rows []map[string]any, result string, s *shape) (
 	return t, problems
 }
 
-// find returns the text for the parameters. There is a row for every request that passes the
+// find returns the price for the parameters. There is a row for every request that passes the
 // schema.
 func (t table) find(params map[string]any) (string, bool) {
 	var key strings.Builder

@@ -161,16 +161,6 @@ func read[R any](db *gorm.DB, rows *[]R, query string, args ...any) error {
 	return cmp.Or(found.Err(), found.Close())
 }
 
-// take reads the one row that the session's conditions select, or returns nil when there is
-// none. It sets no LIMIT: PostgreSQL would then plan the statement anew each time.
-func take[R any](db *gorm.DB) (*R, error) {
-	rows := make([]R, 0, 1)
-	if err := db.Find(&rows).Error; err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	return &rows[0], nil
-}
-
 // exec runs a statement and returns how many rows it changed.
 //
 // For a conditional UPDATE or INSERT the number says whether the condition held.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -60,11 +59,6 @@ type secretOwner struct {
 	endpoint string // empty for the account's own
 }
 
-// of is the condition that a row of webhook_secrets is the owner's.
-func (o secretOwner) of(db *gorm.DB) *gorm.DB {
-	return db.Where("account_id = ? AND endpoint_id = ?", o.account, o.endpoint)
-}
-
 // bound returns the additional data of the encryption. A sealed secret that was copied to the row of
 // another owner cannot be decrypted.
 func (o secretOwner) bound() []byte { return []byte(o.account + o.endpoint) }
@@ -103,8 +97,10 @@ type secretRow struct {
 // owner returns the account or the endpoint whose secret it is.
 func (r secretRow) owner() secretOwner { return secretOwner{r.AccountID, r.EndpointID} }
 
-// TableName implements GORM's Tabler.
-func (secretRow) TableName() string { return "webhook_secrets" }
+// selectSecrets begins a SELECT of secretRow, and ofOwner is the condition that a row is the owner's.
+var selectSecrets = "SELECT " + columnsOf[secretRow]().text + " FROM webhook_secrets WHERE "
+
+const ofOwner = "account_id = ? AND endpoint_id = ?"
 
 // WebhookSecrets returns the secrets that sign callbacks now: the current one, then the previous one
 // while it is valid. The first call for an account makes its first secret. Returns KindNotFound for an
@@ -165,8 +161,7 @@ func (s *Store) rotateSecret(
 			}
 		}
 		now := s.clock()
-		current, err := one[secretRow](tx, "SELECT "+columnsOf[secretRow]().text+` FROM webhook_secrets
-			WHERE account_id = ? AND endpoint_id = ? AND expires_at IS NULL`+s.forUpdate("webhook_secrets"),
+		current, err := one[secretRow](tx, selectSecrets+ofOwner+" AND expires_at IS NULL"+s.forUpdate("webhook_secrets"),
 			owner.account, owner.endpoint)
 		if err != nil {
 			return err
@@ -188,7 +183,8 @@ func (s *Store) rotateSecret(
 // force is set.
 func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRow, now time.Time, force bool) error {
 	owner := current.owner()
-	previous, err := take[secretRow](owner.of(tx).Where("expires_at > ?", at(now)))
+	previous, err := one[secretRow](tx, selectSecrets+ofOwner+" AND expires_at > ?",
+		owner.account, owner.endpoint, at(now))
 	if err != nil {
 		return err
 	}
@@ -197,7 +193,7 @@ func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRo
 			previous.ExpiresAt.Format(time.RFC3339))
 	}
 	// The current secret has no expiry and stays.
-	_, err = exec(tx, "DELETE FROM webhook_secrets WHERE account_id = ? AND endpoint_id = ? AND expires_at IS NOT NULL",
+	_, err = exec(tx, "DELETE FROM webhook_secrets WHERE "+ofOwner+" AND expires_at IS NOT NULL",
 		owner.account, owner.endpoint)
 	if err != nil {
 		return err
@@ -227,21 +223,22 @@ func (s *Store) addSecret(db *gorm.DB, owner secretOwner) error {
 	if err != nil {
 		return err
 	}
-	return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&secretRow{
+	row := secretRow{
 		ID:         s.newID("whs_"),
 		AccountID:  owner.account,
 		EndpointID: owner.endpoint,
 		Sealed:     sealed,
 		CreatedAt:  at(s.clock()),
-	}).Error
+	}
+	return insert("webhook_secrets", row, nil).say(" WHERE true ON CONFLICT DO NOTHING").run(db)
 }
 
 // secrets reads the valid secrets of an owner, decrypted: the current one first, then the previous
 // one.
 func (s *Store) secrets(db *gorm.DB, owner secretOwner) ([]mediagate.WebhookSecret, error) {
 	var rows []secretRow
-	err := owner.of(db).Where("(expires_at IS NULL OR expires_at > ?)", at(s.clock())).
-		Order("expires_at IS NOT NULL, expires_at DESC").Limit(2).Find(&rows).Error
+	err := read(db, &rows, selectSecrets+ofOwner+` AND (expires_at IS NULL OR expires_at > ?)
+		ORDER BY expires_at IS NOT NULL, expires_at DESC LIMIT 2`, owner.account, owner.endpoint, at(s.clock()))
 	if err != nil {
 		return nil, err
 	}
@@ -304,8 +301,8 @@ func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals m
 func (s *Store) eachSecret(ctx context.Context, do func(secretRow) error) error {
 	for after := ""; ; {
 		var rows []secretRow
-		err := s.on(ctx).Where("id > ? AND (expires_at IS NULL OR expires_at > ?)", after, at(s.clock())).
-			Order("id").Limit(secretBatch).Find(&rows).Error
+		err := read(s.on(ctx), &rows, selectSecrets+`id > ? AND (expires_at IS NULL OR expires_at > ?)
+			ORDER BY id LIMIT ?`, after, at(s.clock()), secretBatch)
 		if err != nil {
 			return dbError(err, "read webhook secrets")
 		}

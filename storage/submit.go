@@ -96,8 +96,8 @@ func (s *Store) store(ctx context.Context, n submission) (stored bool, err error
 // open; the task's end sets it (saveEnd). Path and BodySHA256 tell a repeated request from another
 // one with the same key.
 type idempotencyRow struct {
-	AccountID  string `gorm:"primaryKey"`
-	Key        string `gorm:"primaryKey"`
+	AccountID  string
+	Key        string
 	Path       string
 	BodySHA256 []byte `gorm:"column:body_sha256"`
 	TaskID     string
@@ -105,9 +105,6 @@ type idempotencyRow struct {
 	ExpiresAt  stamp
 	OpensAt    stamp // of a waiter's record, see Adopt
 }
-
-// TableName implements GORM's Tabler.
-func (idempotencyRow) TableName() string { return "idempotency" }
 
 // Replay finds the task of an earlier submit with the idempotency key. Returns KindConflict with code
 // idempotency_conflict if that was another request.

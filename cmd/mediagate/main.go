@@ -174,7 +174,7 @@ func commands() []string {
 // serveMCP lets the program that started this one use a gateway, until it closes the
 // standard input.
 func serveMCP(ctx context.Context, args, environ []string) error {
-	base, key := variable(environ, "MEDIAGATE_URL"), variable(environ, "MEDIAGATE_API_KEY")
+	base, key := operator.Variable(environ, "MEDIAGATE_URL"), operator.Variable(environ, "MEDIAGATE_API_KEY")
 	if len(args) > 0 || base == "" || key == "" {
 		return app.WrongUse("MEDIAGATE_URL and MEDIAGATE_API_KEY name the gateway and a key of it; there are no arguments")
 	}
@@ -193,7 +193,7 @@ func replayRun(ctx context.Context, args, environ []string, stdout io.Writer) er
 }
 
 func serve(ctx context.Context, command string, args, environ []string, stdout, stderr io.Writer) (err error) {
-	file := variable(environ, "MEDIAGATE_CONFIG")
+	file := operator.Variable(environ, "MEDIAGATE_CONFIG")
 	src := app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args, Role: roleOf(command)}
 	c, err := app.Load(src)
 	if command == "config" {
@@ -208,8 +208,8 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 			err = errors.New(c.Scrub(err.Error())) // of libraries, too
 		}
 	}()
-	if name := variable(environ, "MEDIAGATE_FAILPOINT"); name != "" {
-		if err := failpoint.Arm(name, variable(environ, "MEDIAGATE_FAILPOINT_DIR")); err != nil {
+	if name := operator.Variable(environ, "MEDIAGATE_FAILPOINT"); name != "" {
+		if err := failpoint.Arm(name, operator.Variable(environ, "MEDIAGATE_FAILPOINT_DIR")); err != nil {
 			return err
 		}
 	}
@@ -354,16 +354,6 @@ func printVersion(args []string, stdout io.Writer) error {
 	}
 	_, err := fmt.Fprintln(stdout, "mediagate", version, debugVersion())
 	return err
-}
-
-// variable returns the last value of a variable, which is the one that a process sees.
-func variable(environ []string, name string) (value string) {
-	for _, pair := range environ {
-		if v, ok := strings.CutPrefix(pair, name+"="); ok {
-			value = v
-		}
-	}
-	return value
 }
 
 // debugVersion returns the toolchain and, if the build recorded it, the commit.

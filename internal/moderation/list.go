@@ -66,7 +66,7 @@ func Load(paths []string) (*Lists, error) {
 			continue
 		}
 		before, wrong := l.count, 0
-		for n, line := range lines(text) {
+		for n, line := range lines(string(text)) {
 			at := rule{filepath.Base(path), n}
 			word, seen, err := l.add(at, line)
 			switch {
@@ -106,27 +106,27 @@ func Load(paths []string) (*Lists, error) {
 
 // ReadFile reads a file of words, within a bound. It refuses anything but a regular file: a pipe
 // might block it.
-func ReadFile(path string) (string, error) {
+func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return "", unnamed(err)
+		return nil, unnamed(err)
 	case !info.Mode().IsRegular():
-		return "", errors.New("is not a regular file")
+		return nil, errors.New("is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", unnamed(err)
+		return nil, unnamed(err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	switch {
 	case err != nil:
-		return "", unnamed(err)
+		return nil, unnamed(err)
 	case len(text) > maxFileBytes:
-		return "", fmt.Errorf("is larger than %d bytes", maxFileBytes)
+		return nil, fmt.Errorf("is larger than %d bytes", maxFileBytes)
 	}
-	return string(text), nil
+	return text, nil
 }
 
 // unnamed returns the error without the path, which its context has already.

@@ -88,6 +88,7 @@ func PrivateHost(baseURL string) (string, error) {
 	return t.hostPort(), nil
 }
 
+// base parses a URL and applies the rules on its parts.
 func base(baseURL string) (target, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -129,11 +130,7 @@ func parse(raw string) (target, error) {
 	if !utf8.ValidString(raw) || strings.ContainsFunc(raw, notURLRune) {
 		return target{}, violation("the URL has spaces, control characters or backslashes")
 	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		return target{}, violation("the URL cannot be parsed")
-	}
-	return inspect(u)
+	return base(raw)
 }
 
 func notURLRune(c rune) bool {

@@ -345,7 +345,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		Checks: api.Checks{
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal,
 			Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
-			Moderation: g.checkLists, Operators: g.checkOperators,
+			Moderation: g.lists.check, Operators: g.operators.check,
 		},
 		Limits: g.bounds, Moderator: g.moderator, ModeratorCalls: c.Moderation.Mode == moderationEndpoint,
 		OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),

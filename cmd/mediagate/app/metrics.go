@@ -49,10 +49,7 @@ func (g *Gateway) hintCounts() map[string]int64 {
 	if server == nil {
 		return nil
 	}
-	n := server.Callbacks()
-	return map[string]int64{
-		"due": n.Due, "idle": n.Idle, "unknown": n.Unknown, "dropped": n.Dropped, "challenge": n.Challenges,
-	}
+	return server.Callbacks()
 }
 
 // modelEnds returns the last days of the models that this process serves, if it serves the API.

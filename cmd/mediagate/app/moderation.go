@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -50,16 +48,6 @@ func loadLists(files []string) (*moderation.Lists, []string) {
 	return lists, problems
 }
 
-// stateOf returns a hash of the files' contents.
-func stateOf(files []string) string {
-	sum := sha256.New()
-	for _, path := range files {
-		text, err := moderation.ReadFile(path)
-		_, _ = fmt.Fprintf(sum, "%v %d\n%s", err, len(text), text)
-	}
-	return fmt.Sprintf("%x", sum.Sum(nil))
-}
-
 // openModeration makes the configured moderator, or none for mode off.
 func (g *Gateway) openModeration() error {
 	m := g.Config.Moderation
@@ -67,7 +55,7 @@ func (g *Gateway) openModeration() error {
 	case moderationWords:
 		g.lists = &reloader[*moderation.Lists]{
 			setting: "moderation.files", log: g.log, size: (*moderation.Lists).Len,
-			state: func() string { return stateOf(m.Files) },
+			state: func() string { return filesState(m.Files, moderation.ReadFile) },
 			load:  func() (*moderation.Lists, []string) { return loadLists(m.Files) },
 		}
 		lists, problems := g.lists.first()
@@ -91,12 +79,4 @@ func (g *Gateway) openModeration() error {
 		g.moderator, g.closeModeration = endpoint, endpoint.Close
 	}
 	return nil
-}
-
-// checkLists returns why the current lists are not in use.
-func (g *Gateway) checkLists(ctx context.Context) error {
-	if g.lists == nil {
-		return nil
-	}
-	return g.lists.check(ctx)
 }

@@ -80,7 +80,7 @@ func TestModerationListsAreReadAnew(t *testing.T) {
 	look("mule\n/(/\n")
 	want("a donkey", true)
 	want("a mule", false)
-	if err := g.checkLists(t.Context()); err == nil || !strings.Contains(err.Error(), path+":2: ") {
+	if err := g.lists.check(t.Context()); err == nil || !strings.Contains(err.Error(), path+":2: ") {
 		t.Errorf("the broken list is not told of: %v", err)
 	}
 	if !strings.Contains(log.String(), path+":2: ") {
@@ -88,7 +88,7 @@ func TestModerationListsAreReadAnew(t *testing.T) {
 	}
 	look("mule\n")
 	want("a mule", true)
-	if err := g.checkLists(t.Context()); err != nil {
+	if err := g.lists.check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,13 +2,10 @@ package app
 
 import (
 	"cmp"
-	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -145,20 +142,12 @@ func (v *validator) issuer(path string, c Config) {
 		return
 	}
 	u, err := url.Parse(issuer)
-	if err == nil && u.Scheme == "https" {
+	if err != nil || u.Scheme == "https" {
 		return
 	}
-	rules, wrong := c.rules()
-	if err != nil || wrong != nil {
-		return // reported elsewhere
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	if err != nil {
-		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // of localhost
-	}
-	allowed := slices.ContainsFunc(rules.Allow, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
+	host := u.Hostname()
 	v.check(
-		allowed && loopback(u.Hostname()), path,
+		loopback(host) && c.allowsHost(host), path,
 		"must be an https URL; plain http only at a loopback address that outbound.allow has",
 	)
 }
@@ -223,7 +212,9 @@ func (g *Gateway) openOperators() ([]api.Operator, error) {
 	}
 	g.operators = &reloader[[]api.Operator]{
 		setting: "operators", log: g.log, size: func(list []api.Operator) int { return len(list) },
-		state: func() string { return operatorsState(append([]string{settings}, keyFiles...)) },
+		state: func() string { // a faulty setting may name any file, of any size
+			return filesState(append([]string{settings}, keyFiles...), readSettingsFile)
+		},
 		load: func() ([]api.Operator, []string) {
 			c, err := Load(*src)
 			keyFiles = c.operatorFiles()
@@ -243,14 +234,6 @@ func (g *Gateway) openOperators() ([]api.Operator, error) {
 	return list, nil
 }
 
-// checkOperators returns why the operators in the current settings are not in force.
-func (g *Gateway) checkOperators(ctx context.Context) error {
-	if g.operators == nil {
-		return nil
-	}
-	return g.operators.check(ctx)
-}
-
 // operatorFiles lists the files with keys of operators.
 func (c Config) operatorFiles() []string {
 	files := []string{c.AdminKeyFile}
@@ -258,15 +241,4 @@ func (c Config) operatorFiles() []string {
 		files = append(files, o.KeyFile)
 	}
 	return slices.DeleteFunc(files, func(name string) bool { return name == "" })
-}
-
-// operatorsState returns a hash of the settings file and the key files.
-func operatorsState(files []string) string {
-	sum := sha256.New()
-	for _, name := range files {
-		text, err := readSettingsFile(name) // a faulty setting may name any file, of any size
-		_, _ = fmt.Fprintf(sum, "%q %v %d\n", name, err, len(text))
-		_, _ = sum.Write(text)
-	}
-	return fmt.Sprintf("%x", sum.Sum(nil))
 }

@@ -190,7 +190,7 @@ func TestOperatorsAreReadAnew(t *testing.T) {
 		if diff := cmp.Diff(operators, got); diff != "" {
 			t.Errorf("in force (-want +got):\n%s", diff)
 		}
-		if err := g.checkOperators(t.Context()); (err == nil) != (broken == "") || err != nil && !strings.Contains(err.Error(), broken) {
+		if err := g.operators.check(t.Context()); (err == nil) != (broken == "") || err != nil && !strings.Contains(err.Error(), broken) {
 			t.Errorf("%v, want %q", err, broken)
 		}
 	}
@@ -216,7 +216,7 @@ func TestOperatorsWithoutAFile(t *testing.T) {
 	c, err := Load(src)
 	must(t, err)
 	g := &Gateway{Config: c, log: slog.New(slog.DiscardHandler), opts: Options{Sources: &src}}
-	if list, err := g.openOperators(); err != nil || len(list) != 1 || g.follows() || g.checkOperators(t.Context()) != nil {
+	if list, err := g.openOperators(); err != nil || len(list) != 1 || g.follows() || g.operators.check(t.Context()) != nil {
 		t.Errorf("%v, %v", list, err)
 	}
 }

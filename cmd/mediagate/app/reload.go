@@ -38,23 +38,31 @@ type reloader[T any] struct {
 	broken error // why the current files cannot be used
 }
 
-// catalogState returns a hash of the files in a folder of models.
-func catalogState(dir string) string {
+// filesState returns a hash of the files' contents. The error of a file that cannot be read counts as
+// its content.
+func filesState(names []string, read func(name string) ([]byte, error)) string {
 	sum := sha256.New()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return "unreadable: " + err.Error()
-	}
-	for _, entry := range entries {
-		name := entry.Name()
-		if !catalog.IsModelFile(name) {
-			continue
-		}
-		text, err := catalog.ReadModelFile(os.DirFS(dir), name)
+	for _, name := range names {
+		text, err := read(name)
 		_, _ = fmt.Fprintf(sum, "%q %v %d\n", name, err, len(text))
 		_, _ = sum.Write(text)
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// catalogState returns a hash of the files in a folder of models.
+func catalogState(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "unreadable: " + err.Error()
+	}
+	var names []string
+	for _, entry := range entries {
+		if catalog.IsModelFile(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	return filesState(names, func(name string) ([]byte, error) { return catalog.ReadModelFile(os.DirFS(dir), name) })
 }
 
 // first reads the files at the start.
@@ -115,8 +123,11 @@ func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.log.InfoContext(ctx, "files were read anew", "setting", r.setting, "size", r.size(fresh))
 }
 
-// check returns why the current files are not in force.
+// check returns why the current files are not in force. Without files, r is nil and all is well.
 func (r *reloader[T]) check(context.Context) error {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.broken

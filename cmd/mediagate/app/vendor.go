@@ -31,8 +31,8 @@ func (r *reader) vendors(c *Config) {
 	r.problems = append(r.problems, leaves(err)...)
 }
 
-// allowsHost reports whether outbound.allow contains the host in a vendor's file: its address, or
-// the loopback for a name of this machine.
+// allowsHost reports whether outbound.allow contains a host: its address, or the loopback for a name
+// of this machine.
 func (c Config) allowsHost(host string) bool {
 	address, err := netip.ParseAddr(host)
 	if err != nil {

@@ -15,17 +15,8 @@ func accountColumns() []string {
 }
 
 func accountsList(ctx context.Context, c *call) error {
-	search := c.flags.String("q", "", "")
-	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
-	if err := c.parse(); err != nil {
-		return err
-	}
-	query := page(*limit, *after) + filters(map[string]*string{"q": search})
-	answer, err := c.client.do(ctx, http.MethodGet, "/accounts?"+query, nil)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, accountColumns()...)
+	answer, err := c.list(ctx, "/accounts", "q")
+	return orShow(c, answer, err, accountColumns()...)
 }
 
 // accountsShow prints an account with its limits and its unpaid jobs.
@@ -68,10 +59,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 	}
 	body["name"] = *name
 	answer, err := c.client.do(ctx, http.MethodPost, "/accounts", body)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, accountColumns()...)
+	return orShow(c, answer, err, accountColumns()...)
 }
 
 // accountsSuspend refuses new tasks of an account. Its running tasks continue.
@@ -92,10 +80,7 @@ func suspendAccount(ctx context.Context, c *call, suspended bool) error {
 	}
 	body := withReason(map[string]any{"suspended": suspended}, *reason)
 	answer, err := c.client.do(ctx, http.MethodPatch, "/accounts/"+url.PathEscape(id), body)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, append(accountColumns(), "suspended")...)
+	return orShow(c, answer, err, append(accountColumns(), "suspended")...)
 }
 
 // withReason adds the reason to a body, unless it is empty.
@@ -117,8 +102,5 @@ func accountsGrant(ctx context.Context, c *call) error {
 	}
 	answer, err := c.client.do(ctx, http.MethodPost, "/accounts/"+url.PathEscape(*account)+"/grants",
 		map[string]any{"amount": *amount, "reference": *reference})
-	if err != nil {
-		return err
-	}
-	return c.show(answer, "id", "amount", "reference", "available")
+	return orShow(c, answer, err, "id", "amount", "reference", "available")
 }

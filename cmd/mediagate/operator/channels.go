@@ -16,15 +16,8 @@ func channelColumns() []string {
 }
 
 func channelsList(ctx context.Context, c *call) error {
-	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
-	if err := c.parse(); err != nil {
-		return err
-	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/channels?"+page(*limit, *after), nil)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, channelColumns()...)
+	answer, err := c.list(ctx, "/channels")
+	return orShow(c, answer, err, channelColumns()...)
 }
 
 func channelsEnable(ctx context.Context, c *call) error { return changeChannel(ctx, c, true) }
@@ -41,8 +34,5 @@ func changeChannel(ctx context.Context, c *call, enabled bool) error {
 	}
 	body := withReason(map[string]any{"enabled": enabled}, *reason)
 	answer, err := c.client.do(ctx, http.MethodPatch, "/channels/"+url.PathEscape(*name), body)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, channelColumns()...)
+	return orShow(c, answer, err, channelColumns()...)
 }

@@ -21,10 +21,21 @@ type client struct {
 	http *http.Client
 }
 
+// Variable returns the last value of a variable, which is the one that a process sees.
+func Variable(environ []string, name string) (value string) {
+	for _, pair := range environ {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
 // connect finds the address and the key in a standalone's folder or in the environment.
-func connect(env map[string]string, data string) (*client, error) {
+func connect(environ []string, data string) (*client, error) {
 	c := &client{
-		base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second},
+		base: Variable(environ, "MEDIAGATE_URL"), key: Variable(environ, "MEDIAGATE_ADMIN_KEY"),
+		http: &http.Client{Timeout: 60 * time.Second},
 	}
 	if data != "" {
 		where, err := FindStandalone(data)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 )
 
 // keyColumns returns the columns that fit into a terminal. A list for one account omits the account
@@ -20,28 +18,9 @@ func keyColumns(ofOneAccount bool) []string {
 }
 
 func keysList(ctx context.Context, c *call) error {
-	account := c.flags.String("account", "", "")
-	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
-	if err := c.parse(); err != nil {
-		return err
-	}
-	answer, err := c.client.do(
-		ctx, http.MethodGet, "/keys?"+page(*limit, *after)+filters(map[string]*string{"account": account}), nil,
-	)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, keyColumns(*account != "")...)
-}
-
-// filters returns the given filters as the rest of a query that begins with the page.
-func filters(values map[string]*string) (query string) {
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if *values[name] != "" {
-			query += "&" + name + "=" + url.QueryEscape(*values[name])
-		}
-	}
-	return query
+	answer, err := c.list(ctx, "/keys", "account")
+	ofOneAccount := c.flags.Lookup("account").Value.String() != ""
+	return orShow(c, answer, err, keyColumns(ofOneAccount)...)
 }
 
 func keysCreate(ctx context.Context, c *call) error {
@@ -54,10 +33,7 @@ func keysCreate(ctx context.Context, c *call) error {
 	}
 	body["name"] = *name
 	answer, err := c.client.do(ctx, http.MethodPost, "/accounts/"+url.PathEscape(*account)+"/keys", body)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, "id", "name", "key") // the only time that the key is shown
+	return orShow(c, answer, err, "id", "name", "key") // the only time that the key is shown
 }
 
 func keysRotate(ctx context.Context, c *call) error {
@@ -67,10 +43,7 @@ func keysRotate(ctx context.Context, c *call) error {
 		return err
 	}
 	answer, err := c.client.do(ctx, http.MethodPost, "/keys/"+url.PathEscape(*key)+"/rotate", body)
-	if err != nil {
-		return err
-	}
-	return c.show(answer, "id", "name", "key") // the only time that the new key is shown
+	return orShow(c, answer, err, "id", "name", "key") // the only time that the new key is shown
 }
 
 func keysRevoke(ctx context.Context, c *call) error {
@@ -82,8 +55,5 @@ func keysRevoke(ctx context.Context, c *call) error {
 		return err
 	}
 	answer, err := json.Marshal(map[string]string{"id": *key, "state": "revoked"})
-	if err != nil {
-		return err
-	}
-	return c.show(answer, "id", "state")
+	return orShow(c, answer, err, "id", "state")
 }

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -108,14 +110,14 @@ func Summary() string {
 
 // call is one run of a command.
 type call struct {
-	flags  *flag.FlagSet
-	args   []string
-	out    io.Writer
-	notes  io.Writer // progress of long commands
-	format string
-	data   string
-	env    map[string]string
-	client *client
+	flags   *flag.FlagSet
+	args    []string
+	out     io.Writer
+	notes   io.Writer // progress of long commands
+	format  string
+	data    string
+	environ []string
+	client  *client
 }
 
 // parse parses the command's flags and connects.
@@ -133,7 +135,7 @@ func (c *call) parse() error {
 		return errUsage{"-o is table or json"}
 	}
 	var err error
-	c.client, err = connect(c.env, c.data)
+	c.client, err = connect(c.environ, c.data)
 	return err
 }
 
@@ -149,7 +151,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		name = cmd.name
 		c := &call{
 			flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[words:], out: stdout, notes: stderr,
-			env: variables(environ),
+			environ: environ,
 		}
 		c.flags.SetOutput(io.Discard)
 		c.flags.StringVar(&c.data, "data", "", "folder of a standalone")
@@ -200,15 +202,6 @@ func list(w io.Writer, of string) {
 			_, _ = fmt.Fprintf(w, "  %s\n", cmd.line())
 		}
 	}
-}
-
-func variables(environ []string) map[string]string {
-	m := map[string]string{}
-	for _, pair := range environ {
-		k, v, _ := strings.Cut(pair, "=")
-		m[k] = v
-	}
-	return m
 }
 
 // show prints the answer: unchanged for scripts, as a table for people.
@@ -311,13 +304,44 @@ func required(values map[string]*string) error {
 	return nil
 }
 
-func page(limit int, after string) string {
-	q := url.Values{}
+// list reads a page of a list. Each of the filters is the name of a flag and of a parameter.
+func (c *call) list(ctx context.Context, path string, filters ...string) ([]byte, error) {
+	flags := map[string]*string{}
+	for _, name := range filters {
+		flags[name] = c.flags.String(name, "", "")
+	}
+	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
+	if err := c.parse(); err != nil {
+		return nil, err
+	}
+	query := page(*limit, *after)
+	addGiven(query, flags)
+	return c.client.do(ctx, http.MethodGet, path+"?"+query.Encode(), nil)
+}
+
+// page returns the query of a page.
+func page(limit int, after string) url.Values {
+	query := url.Values{}
 	if limit > 0 {
-		q.Set("limit", fmt.Sprint(limit))
+		query.Set("limit", strconv.Itoa(limit))
 	}
-	if after != "" {
-		q.Set("after", after)
+	addGiven(query, map[string]*string{"after": &after})
+	return query
+}
+
+// addGiven adds the flags that are not empty to a query.
+func addGiven(query url.Values, flags map[string]*string) {
+	for name, value := range flags {
+		if *value != "" {
+			query.Set(name, *value)
+		}
 	}
-	return q.Encode()
+}
+
+// orShow shows an answer unless there was an error.
+func orShow(c *call, answer []byte, err error, columns ...string) error {
+	if err != nil {
+		return err
+	}
+	return c.show(answer, columns...)
 }

@@ -171,7 +171,7 @@ func TestCommands(t *testing.T) {
 		},
 		"keys list": {
 			args: []string{"keys", "list", "-account", "acc_1"}, status: 200, answer: list(false, key),
-			want: request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},
+			want: request{Method: "GET", Target: "/keys?account=acc_1&limit=100"},
 			table: "ID     NAME  PREFIX  QUOTA  SPENT  EXPIRES_AT  LAST_USED_AT\n" +
 				"key_1  ci    mg-ab   5      1.25               \n",
 		},
@@ -184,7 +184,7 @@ func TestCommands(t *testing.T) {
 		},
 		"keys list with times": {
 			args: []string{"keys", "list", "-account", "acc_1"}, status: 200, answer: list(false, free),
-			want: request{Method: "GET", Target: "/keys?limit=100&account=acc_1"},
+			want: request{Method: "GET", Target: "/keys?account=acc_1&limit=100"},
 			table: "ID     NAME   PREFIX  QUOTA      SPENT  EXPIRES_AT  LAST_USED_AT\n" +
 				"key_2  other  mg-cd   unlimited  0      2027-01-15  2023-11-14\n",
 		},
@@ -206,14 +206,14 @@ func TestCommands(t *testing.T) {
 		"audit list": {
 			args: []string{"audit", "list", "-account", "acc_1", "-limit", "1"}, status: 200,
 			answer: list(true, `{"id":"aud_1","at":1700000000,"by":"admin","action":"grant","object":"txn_1","account":"acc_1","before":null,"after":{"amount":"1.00"},"address":"192.0.2.1","request_id":"req_1"}`),
-			want:   request{Method: "GET", Target: "/audit?limit=1&account=acc_1"},
+			want:   request{Method: "GET", Target: "/audit?account=acc_1&limit=1"},
 			table: "AT                    BY     ACTION  OBJECT  ADDRESS\n" +
 				"2023-11-14T22:13:20Z  admin  grant   txn_1   192.0.2.1\n" +
 				"… more: -after aud_1\n",
 		},
 		"audit list with filters": {
 			args: []string{"audit", "list", "-by", "admin", "-action", "grant", "-from", "2026-03-01"}, status: 200, answer: list(false),
-			want:  request{Method: "GET", Target: "/audit?limit=100&action=grant&by=admin&from=2026-03-01"},
+			want:  request{Method: "GET", Target: "/audit?action=grant&by=admin&from=2026-03-01&limit=100"},
 			table: "AT  BY  ACTION  OBJECT  ADDRESS\n",
 		},
 		"keys create": {

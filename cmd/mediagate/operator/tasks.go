@@ -64,7 +64,7 @@ func (c *call) target() (id string) {
 }
 
 func tasksQuery(filter map[string]string, limit int, after string) string {
-	query, _ := url.ParseQuery(page(limit, after))
+	query := page(limit, after)
 	for name, value := range filter {
 		query.Set(name, value)
 	}

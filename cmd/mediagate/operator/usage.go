@@ -8,14 +8,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // accountsUsage prints the usage of one account or of all. The grouping keys of the rows are columns
 // of the table, and so are the numbers of tasks.
 func accountsUsage(ctx context.Context, c *call) error {
-	query := url.Values{}
 	flags := map[string]*string{
 		"account": c.flags.String("account", "", ""), "from": c.flags.String("from", "", ""),
 		"to":       c.flags.String("to", "", ""),
@@ -24,11 +22,8 @@ func accountsUsage(ctx context.Context, c *call) error {
 	if err := c.parse(); err != nil {
 		return err
 	}
-	for name, value := range flags {
-		if *value != "" {
-			query.Set(name, *value)
-		}
-	}
+	query := url.Values{}
+	addGiven(query, flags)
 	answer, err := c.client.do(ctx, http.MethodGet, "/usage?"+query.Encode(), nil)
 	if err != nil || c.format == "json" {
 		return orShow(c, answer, err)
@@ -88,12 +83,8 @@ func accountsStatement(ctx context.Context, c *call) error {
 	if err := required(map[string]*string{"account": account}); err != nil {
 		return err
 	}
-	query := url.Values{"limit": {strconv.Itoa(*limit)}}
-	for name, value := range map[string]string{"from": *from, "to": *to, "after": *after} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	query := page(*limit, *after)
+	addGiven(query, map[string]*string{"from": from, "to": to})
 	answer, err := c.client.do(
 		ctx, http.MethodGet, "/accounts/"+url.PathEscape(*account)+"/statement?"+query.Encode(), nil,
 	)
@@ -130,12 +121,4 @@ func accountsStatement(ctx context.Context, c *call) error {
 		_, err = fmt.Fprintln(c.out, "… more: -after", st.Data[len(st.Data)-1]["id"])
 	}
 	return err
-}
-
-// orShow shows an answer unless there was an error.
-func orShow(c *call, answer []byte, err error) error {
-	if err != nil {
-		return err
-	}
-	return c.show(answer)
 }

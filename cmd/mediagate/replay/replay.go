@@ -111,11 +111,7 @@ func load(ctx context.Context, name, run, data string, src app.Sources) (*histor
 	if !errors.Is(err, os.ErrNotExist) || strings.HasSuffix(name, ".json") {
 		return nil, err
 	}
-	for _, pair := range src.Env { // the last one counts
-		if value, ok := strings.CutPrefix(pair, "MEDIAGATE_CONFIG="); ok {
-			src.File = value
-		}
-	}
+	src.File = operator.Variable(src.Env, "MEDIAGATE_CONFIG")
 	if data != "" {
 		address, err := standalone(data)
 		if err != nil {

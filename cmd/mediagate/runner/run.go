@@ -183,15 +183,9 @@ func (c *command) say(format string, values ...any) {
 
 // connect finds the address and the key in a standalone's folder or in the environment.
 func connect(environ []string, data string) (*client.Client, error) {
-	c := &client.Client{Strict: true} // a mistyped -set would cost money
-	for _, pair := range environ {
-		name, value, _ := strings.Cut(pair, "=")
-		switch name {
-		case "MEDIAGATE_URL":
-			c.URL = value
-		case "MEDIAGATE_API_KEY":
-			c.Key = value
-		}
+	c := &client.Client{
+		URL: operator.Variable(environ, "MEDIAGATE_URL"), Key: operator.Variable(environ, "MEDIAGATE_API_KEY"),
+		Strict: true, // a mistyped -set would cost money
 	}
 	if data != "" {
 		where, err := operator.FindStandalone(data)
