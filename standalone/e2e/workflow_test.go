@@ -172,7 +172,7 @@ var waitStates = map[string]waitState{
 	},
 	// The answer may be lost with the run.
 	"submitting": {
-		begin: begins(job{model: theta, directive: "duration=20s"}), end: "either",
+		begin: begins(job{model: theta, directive: "duration=40s"}), end: "either",
 		begun: rowSays("SELECT task_id FROM attempts WHERE task_id = $1 AND state = 'intent'"),
 	},
 	"waiting for its vendor": {
@@ -216,18 +216,23 @@ func TestRunsMeddledWith(t *testing.T) {
 			t.Logf("%s, is %s: %s", name, how, task.id)
 		}
 	}
+	// Each task has a goroutine of its own: it may leave its state while another run is acted on.
 	var group sync.WaitGroup
 	for name, s := range waitStates {
 		group.Go(func() {
+			var actions sync.WaitGroup
 			for how, task := range tasks[name] {
-				err := until(t.Context(), recoverTime, func() error { return s.begun(m, task) })
-				if err == nil {
-					err = m.tryActOnRun(c, task.id, how)
-				}
-				if err != nil {
-					t.Errorf("%s, %s: %v", name, how, err)
-				}
+				actions.Go(func() {
+					err := until(t.Context(), recoverTime, func() error { return s.begun(m, task) })
+					if err == nil {
+						err = m.tryActOnRun(c, task.id, how)
+					}
+					if err != nil {
+						t.Errorf("%s, %s: %v", name, how, err)
+					}
+				})
 			}
+			actions.Wait()
 			if s.after != nil {
 				if err := s.after(m, tasks[name]); err != nil {
 					t.Errorf("%s: %v", name, err)

@@ -17,8 +17,8 @@ import (
 
 // taskFilters are the filters of task lists and of commands for many tasks.
 var taskFilters = []string{
-	"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook",
-	"q",
+	"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck",
+	"webhook", "q",
 }
 
 // watchPause is how long tasks watch waits between two reads.
