@@ -49,8 +49,8 @@ func TestRolesDecide(t *testing.T) {
 		"a prompt":          {method: "GET", path: "/tasks/" + id + "?prompt=true", needs: mediagate.RoleOperate},
 		"money, to see":     {method: "GET", path: "/accounts/" + g.account.ID + "/ledger", needs: mediagate.RoleRead},
 		"the audit":         {method: "GET", path: "/audit", needs: mediagate.RoleRead},
-		"a lever":           {method: "POST", path: "/tasks/" + id + "/actions", body: `{}`, needs: mediagate.RoleOperate},
-		"a lever for many":  {method: "POST", path: "/tasks/actions", body: `{}`, needs: mediagate.RoleOperate},
+		"an action":         {method: "POST", path: "/tasks/" + id + "/actions", body: `{}`, needs: mediagate.RoleOperate},
+		"an action on many": {method: "POST", path: "/tasks/actions", body: `{}`, needs: mediagate.RoleOperate},
 		"a channel":         {method: "PATCH", path: "/channels/kling-a", body: `{}`, needs: mediagate.RoleOperate},
 		"money":             {method: "POST", path: "/accounts/" + g.account.ID + "/grants", body: `{}`, needs: mediagate.RoleAdmin},
 		"an account":        {method: "PATCH", path: "/accounts/" + g.account.ID, body: `{"other":1}`, needs: mediagate.RoleAdmin},
@@ -179,7 +179,7 @@ func TestSignInByOpenIDConnect(t *testing.T) {
 	}
 	id := g.submit(videos, hooked)
 	b.ask(request{method: http.MethodPost, path: "/admin/v1/tasks/" + id + "/actions", body: `{"action":"fail","reason":"a test"}`}).
-		wantStatus(t, http.StatusAccepted, "a lever")
+		wantStatus(t, http.StatusAccepted, "an action")
 	if a := g.operate(http.MethodGet, "/audit?limit=1", ""); a.at("data", 0, "by") != "oidc:ada@example.com" {
 		t.Errorf("audit: %s", a.body)
 	}

@@ -222,11 +222,11 @@ func (t taskPage) print(out io.Writer) error {
 	if t.Webhook != nil && t.WaitsFor == nil {
 		say("callback", t.Webhook.State)
 	}
-	levers := "none"
+	actions := "none"
 	if len(t.Actions) > 0 {
-		levers = strings.ReplaceAll(strings.Join(t.Actions, ", "), "_", "-")
+		actions = strings.ReplaceAll(strings.Join(t.Actions, ", "), "_", "-")
 	}
-	say("levers", levers)
+	say("actions", actions)
 	say("workflow", cmp.Or(t.Workflow.URL, t.Workflow.ID))
 	say("request", string(t.Request))
 	_, _ = fmt.Fprintln(w)

@@ -41,7 +41,7 @@ func TestTaskCommands(t *testing.T) {
 			request{Method: "GET", Target: "/tasks/task_1?prompt=true"},
 			"task       task_1\nwhat       video by alpha-v3, of account acc_1, key key_1\nstatus     processing, 10 %\n" +
 				"STUCK      provider_out_of_funds, since 2026-03-01T12:01:00Z\nwaits for  parked: provider_out_of_funds [kling-a]\nuntil      2026-03-01T13:00:00Z\n" +
-				"then       fails\nlevers     retry, poll-now\nworkflow   https://temporal.example.com/task_1\n\n" +
+				"then       fails\nactions    retry, poll-now\nworkflow   https://temporal.example.com/task_1\n\n" +
 				"2026-03-01T12:00:00Z  submitted  by key_1\n2026-03-01T12:01:00Z  parked     no\\x1b[2Jmoney\n",
 		},
 		"show what has ended": {
@@ -49,7 +49,7 @@ func TestTaskCommands(t *testing.T) {
 			ended + "}",
 			request{Method: "GET", Target: "/tasks/task_2"},
 			"task      task_2\nwhat      video by alpha-v3, of account acc_1, key key_1\nstatus    failed, 0 %\nerror     internal_error: no \\x1b[2J luck\n" +
-				"callback  abandoned\nlevers    none\n\n",
+				"callback  abandoned\nactions   none\n\n",
 		},
 		"watch what has ended": {
 			[]string{"tasks", "watch", "task_2"}, ended + "}", request{Method: "GET", Target: "/tasks/task_2"}, "task_2  failed  0 %    internal_error\n",
