@@ -297,14 +297,14 @@ func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.Lookups, a.SlotUntil = 0, c.slotEnd(a)
 	if c.current(a.N) == a {
 		c.endWait()
-		c.waitUnknown(a)
+		c.waitUnknown()
 	}
 }
 
 // waitUnknown begins the wait for news about the last attempt.
-func (c *change) waitUnknown(a *Attempt) {
+func (c *change) waitUnknown() {
 	reason := mediagate.ParkReason("")
-	if !a.findable() && !c.failsIfUnknown(a) {
+	if !c.Last().findable() && !c.failsIfUnknown() {
 		reason = mediagate.ParkSubmissionUnknown
 	}
 	c.wait(mediagate.WhyUnknown, reason, time.Time{})
