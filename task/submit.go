@@ -40,7 +40,7 @@ func (c *change) maySend() error {
 	case c.Unreadable:
 		return conflict("the task cannot be read")
 	case c.TailLost:
-		return errTailLost
+		return conflict("the database was restored, and the task may lack attempts")
 	case c.isLate(c.now):
 		return conflict("the deadline of the task has passed")
 	}
