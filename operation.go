@@ -66,7 +66,6 @@ type WebhookTarget struct {
 	URL       string
 	Exact     bool // call the URL itself, without /callback
 	Body      []byte
-	BodyAt    time.Time // when the links in Body were signed
 	Secrets   []WebhookSecret
 	State     WebhookState
 	Round     int // the number of the newest round

@@ -150,5 +150,5 @@ func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediaga
 // canTake reports whether the channel could take the task's next attempt. An open breaker, or a
 // lack of free slots, does not matter: the task can wait for the channel.
 func (a *Activities) canTake(name string, t mediagate.Task) bool {
-	return len(restrictTo(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil), name)) > 0
+	return len(restrictTo(a.serving(t, nil), name)) > 0
 }

@@ -246,8 +246,10 @@ func (a *Activities) openInput(
 	if !ok {
 		return nil, 0, mediagate.Errorf(mediagate.KindInternal, "no address in the request at %s", field)
 	}
-	if f, ok := a.file(url); ok {
-		return a.openStored(ctx, f.Key(), field)
+	if a.FileOf != nil {
+		if f, ok := a.FileOf(url); ok {
+			return a.openStored(ctx, f.Key(), field)
+		}
 	}
 	body, length, err := a.Fetcher.FetchMedia(ctx, url)
 	if err != nil {

@@ -105,13 +105,19 @@ func (a *Activities) candidates(t mediagate.Task) []channel.Candidate {
 	if t.RerouteTo != "" {
 		retired = nil
 	}
-	return restrictTo(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), retired), t.RerouteTo)
+	return restrictTo(a.serving(t, retired), t.RerouteTo)
+}
+
+// serving returns the channels that can make the task. If retired is nil, models that are retired
+// count as well.
+func (a *Activities) serving(t mediagate.Task, retired channel.Retired) []channel.Candidate {
+	return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), retired)
 }
 
 // modelRetired reports whether the task has no candidates because their models are retired, and
 // not because no channel is configured.
 func (a *Activities) modelRetired(t mediagate.Task) bool {
-	return t.RerouteTo == "" && len(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil)) > 0
+	return t.RerouteTo == "" && len(a.serving(t, nil)) > 0
 }
 
 // restrictTo returns the candidates that are the channel that an operator has chosen. If name is
@@ -146,7 +152,7 @@ func (a *Activities) mayGoElsewhere(
 	case t.Modal.Resumes(row.N), row.Sends > 1, row.ExternalID != task.ExternalID(t.ID, row.N):
 		return false // the next attempt stays at this channel
 	case f.Code == mediagate.CodeModelRetired:
-		return len(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), a.Breakers.Retired)) > 0
+		return len(a.serving(t, a.Breakers.Retired)) > 0
 	case !isChannelFault(f):
 		return false
 	}
@@ -157,8 +163,7 @@ func (a *Activities) mayGoElsewhere(
 	if err != nil || refusals[row.Channel] > 0 {
 		return false
 	}
-	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), a.Breakers.Retired)
-	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool {
+	return slices.ContainsFunc(a.serving(t, a.Breakers.Retired), func(c channel.Candidate) bool {
 		return c.Name != row.Channel && refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name)
 	})
 }

@@ -101,14 +101,6 @@ func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 // wait.
 const fileMargin = time.Hour
 
-// file returns the upload behind a link of ours.
-func (a *Activities) file(url string) (f mediagate.File, ok bool) {
-	if a.FileOf == nil {
-		return mediagate.File{}, false
-	}
-	return a.FileOf(url)
-}
-
 // withFiles finds the links of uploads in a request, and notes their objects in own. It passes a
 // link on to the vendor as it is. If the link would end while the task may still wait for the
 // vendor, a signed link takes its place. For example, a client uploads a file on Monday and names
@@ -126,7 +118,7 @@ func (a *Activities) withFiles(
 	}
 	now, replaced := a.Now(), false
 	request, err = media.EachText(request, func(text string) (string, error) {
-		f, ok := a.file(text)
+		f, ok := a.FileOf(text)
 		if !ok {
 			return text, nil
 		}

@@ -309,7 +309,7 @@ func (a *Activities) searchAt(
 // account whose job waits is possible.
 func (a *Activities) possibleMakers(ctx context.Context, t mediagate.Task, n int) ([]channel.Candidate, error) {
 	if !t.Modal.Resumes(n) {
-		return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil), nil
+		return a.serving(t, nil), nil
 	}
 	if err := a.confirmAccount(ctx, t, n); err != nil {
 		return nil, err

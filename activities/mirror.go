@@ -415,18 +415,15 @@ func nothingLeft(lost []error) error {
 
 // copy copies the file at the position. If its link or its server is dead, copy asks for a new
 // link. An extra file that is gone or unusable is left out at once, and one whose server is away
-// from the try extraTries on. Once the patience for extra files is used up, each try counts as
-// that one.
+// from the try extraTries on, or at once if the patience for extra files is used up.
 func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
 	results, err := f.obtain(ctx, position)
 	if mayBeStale(err) && ctx.Err() == nil && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
-	m, try := f.media[position], f.try
-	if f.patience <= 0 {
-		try = extraTries
-	}
-	if err == nil || ctx.Err() != nil || !media.Dispensable(m.Role, mediagate.KindOf(err), try >= extraTries) {
+	m := f.media[position]
+	tooLong := f.try >= extraTries || f.patience <= 0
+	if err == nil || ctx.Err() != nil || !media.Dispensable(m.Role, mediagate.KindOf(err), tooLong) {
 		return results, err
 	}
 	f.warn(ctx, "a file that comes along is left out", "role", m.Role, "index", m.Index, "error", err)

@@ -189,7 +189,6 @@ func (a *Activities) deliverOnce(
 		if target.Body, err = a.Store.StoreWebhookBody(ctx, in.TaskID, body); err != nil {
 			return sentDelivery{}, err
 		}
-		target.BodyAt = a.Now()
 	}
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()

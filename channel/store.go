@@ -2,7 +2,8 @@ package channel
 
 import (
 	"context"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/internal/failpoint"
@@ -58,14 +59,12 @@ func (p *Poller) storePolls(
 // result is due again after the lease.
 func (p *Poller) applyResults(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
 	changes := make([]*StepChange, len(results))
-	var group sync.WaitGroup
 	// Each change is a transaction of its own. Several run at the same time, since a transaction
 	// spends most of its time waiting for the database.
-	width := make(chan struct{}, changeWidth)
+	var group errgroup.Group
+	group.SetLimit(changeWidth)
 	for i, r := range results {
-		width <- struct{}{}
-		group.Go(func() {
-			defer func() { <-width }()
+		group.Go(func() error {
 			change, err := p.applyResult(ctx, claim, r)
 			switch {
 			case err == nil:
@@ -75,9 +74,10 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 				p.log.WarnContext(ctx, "the answer to a poll was not stored",
 					"task", r.TaskID, "attempt", r.N, "error", err)
 			}
+			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // errors are logged above
 	// over and waits say which kinds of changes were stored. Each kind has a failpoint, which lets
 	// tests kill the process right after such a change.
 	var over, waits bool

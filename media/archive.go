@@ -22,7 +22,7 @@ import (
 type Archive struct {
 	Stems    []Stem
 	Modified time.Time // of all entries, so that a repetition makes the same bytes
-	Half     func()    // see Source.Half
+	Half     func()    // see Source.Half; may be nil
 
 	err    error // why a stem failed; set before the archive ends
 	failed int   // index of that stem
@@ -118,9 +118,7 @@ func (a *Archive) openPart(ctx context.Context, i int) (*part, error) {
 		return nil, err
 	}
 	p := &part{from: NewSource(body, hangUp), length: length, hangUp: hangUp}
-	if a.Half != nil {
-		p.from.Half(length, a.Half)
-	}
+	p.from.Half(length, a.Half)
 	head := make([]byte, mediainfo.SniffLen)
 	n, err := io.ReadFull(p.from, head)
 	if p.from.err != nil {

@@ -43,7 +43,7 @@ func NewSource(r io.ReadCloser, giveUp func()) *Source {
 	return s
 }
 
-// Half makes each read beyond half of the length call f.
+// Half makes each read beyond half of the length call f, which may be nil.
 func (s *Source) Half(length int64, f func()) { s.half, s.past = length/2, f }
 
 // Share bounds the file by a time that several files share, in place of the minimum pace. Its reads

@@ -21,10 +21,9 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 		AccountID string
 		URL       string
 		Body      []byte
-		BodyAt    stamp
 		State     mediagate.WebhookState
 		Round     int
-	}](s.on(ctx), `SELECT account_id, webhook_url, webhook_body, webhook_body_at, webhook_state, webhook_round
+	}](s.on(ctx), `SELECT account_id, webhook_url, webhook_body, webhook_state, webhook_round
 		FROM tasks WHERE id = ? AND webhook_state <> '' AND erased_at IS NULL`, taskID)
 	if err != nil {
 		return mediagate.WebhookTarget{}, dbError(err, "read webhook")
@@ -38,7 +37,6 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 		AccountID: row.AccountID,
 		URL:       row.URL,
 		Body:      row.Body,
-		BodyAt:    row.BodyAt.Time,
 		Secrets:   secrets,
 		State:     row.State,
 		Round:     row.Round,

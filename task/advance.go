@@ -57,7 +57,7 @@ func (s *State) Advance(now time.Time) Step {
 			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: SleepCall}
 		}
 		if a := s.Last(); a != nil && a.stoppable() {
-			return s.attemptStep(CancelJob, a)
+			return s.attemptStep(CancelJob)
 		}
 		return Step{Kind: Settle, N: s.lastN()}
 	}
@@ -78,7 +78,7 @@ func (s *State) nextStep(now time.Time) Step {
 	case a == nil && len(s.Plan.Inputs) > 0 && !s.Inputs.Over:
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
-		return s.attemptStep(Mirror, a)
+		return s.attemptStep(Mirror)
 	case a == nil || s.Wait.Why == mediagate.WhySlot:
 		return s.submitStep()
 	}
@@ -86,11 +86,11 @@ func (s *State) nextStep(now time.Time) Step {
 	case mediagate.AttemptIntent:
 		switch {
 		case !s.isLate(now):
-			return s.attemptStep(Submit, a)
+			return s.attemptStep(Submit)
 		case now.Before(a.CallEnds): // D5
 			return s.sleepStep(a.CallEnds, SleepCall)
 		default:
-			return s.attemptStep(Lookup, a)
+			return s.attemptStep(Lookup)
 		}
 	case mediagate.AttemptUnknown:
 		return s.nextUnknown(a, now)
@@ -107,7 +107,7 @@ func (s *State) nextAccepted(a *Attempt, now time.Time) Step {
 	case s.waitsForClient(): // D15
 		return s.sleepStep(s.Wait.EndsAt, SleepModal)
 	case a.State != mediagate.AttemptAccepted && a.stoppable():
-		return s.attemptStep(CancelJob, a) // an operator has ordered another attempt instead
+		return s.attemptStep(CancelJob) // an operator has ordered another attempt instead
 	case a.State != mediagate.AttemptAccepted:
 		return s.submitStep()
 	case s.Wait.Why == mediagate.WhyParked: // its channel polls again meanwhile (D11)
@@ -137,13 +137,13 @@ func (s *State) waitsForClient() bool {
 func (s *State) nextUnknown(a *Attempt, now time.Time) Step {
 	switch {
 	case !a.AbsentAgainAt.IsZero(): // proven absent (D4)
-		return s.attemptStep(Submit, a)
+		return s.attemptStep(Submit)
 	case a.findable():
-		return s.attemptStep(Lookup, a)
+		return s.attemptStep(Lookup)
 	case a.bucketUnchecked() && now.Before(a.CallEnds):
 		return s.sleepStep(a.CallEnds, SleepCall)
 	case a.bucketUnchecked():
-		return s.attemptStep(Lookup, a)
+		return s.attemptStep(Lookup)
 	default:
 		return s.sleepStep(s.Wait.EndsAt, SleepUnknown)
 	}
@@ -178,9 +178,9 @@ func (s *State) submitStep() Step {
 	return Step{Kind: Submit, N: s.lastN() + 1, Provider: s.Provider()}
 }
 
-// attemptStep returns a step about an attempt.
-func (s *State) attemptStep(kind Kind, a *Attempt) Step {
-	return Step{Kind: kind, N: a.N, Provider: s.Provider()}
+// attemptStep returns a step about the last attempt.
+func (s *State) attemptStep(kind Kind) Step {
+	return Step{Kind: kind, N: s.lastN(), Provider: s.Provider()}
 }
 
 // Provider returns the provider of the last attempt, or else that of the first route.
@@ -246,8 +246,9 @@ func (s *State) Continues(step Step) bool {
 
 // reroutable reports whether an operator may order another attempt in place of the last one. An
 // operator may not if an outcome or a refusal for good has decided how the task ends, or while a
-// call is under way, since the call has to end first. last is nil if there is no attempt.
-func (s *State) reroutable(last *Attempt) bool {
+// call is under way, since the call has to end first.
+func (s *State) reroutable() bool {
+	last := s.Last()
 	if last == nil {
 		return s.Inputs.Failure == nil
 	}
@@ -273,7 +274,7 @@ func (s *State) Actions(now time.Time) []string {
 	if step := s.Advance(now); step.Kind == Sleep && step.Why != SleepCall {
 		actions = append(actions, mediagate.ActionRetry)
 	}
-	if s.reroutable(a) {
+	if s.reroutable() {
 		actions = append(actions, mediagate.ActionReroute)
 	}
 	if a != nil && a.Await != nil {

@@ -133,7 +133,7 @@ func (c *change) applyRetryRequested(e RetryRequested) error {
 	}
 	if c.Wait.Why == mediagate.WhyUnknown {
 		c.endWait()
-		c.waitUnknown(c.Last())
+		c.waitUnknown()
 	}
 	c.retryNow()
 	return nil

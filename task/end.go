@@ -77,7 +77,7 @@ func (s *State) FailsAt() time.Time {
 func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	a := s.Last()
 	switch {
-	case s.Wait.Why == mediagate.WhyUnknown && s.failsIfUnknown(a) && a.bucketUnchecked():
+	case s.Wait.Why == mediagate.WhyUnknown && s.failsIfUnknown() && a.bucketUnchecked():
 		return time.Time{}, nil
 	case s.Wait.Why == mediagate.WhySource: // it ends with the source
 		return time.Time{}, nil
@@ -104,7 +104,7 @@ func (s *State) waitFailure() *mediagate.Failure {
 	case w.Why == mediagate.WhyVendor:
 		return timeoutFailure(providerTooLate)
 	case w.Why == mediagate.WhyUnknown:
-		if s.failsIfUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)) {
+		if s.failsIfUnknown() && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)) {
 			return timeoutFailure(providerTooLate)
 		}
 		return unknownFailure()
@@ -124,9 +124,11 @@ func (s *State) nothingAtVendor() bool {
 	return !s.Unreadable && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
 }
 
-// failsIfUnknown reports whether an unknown attempt fails its task after unknownSyncTimeout: the
-// model says so, and the vendor cannot be asked. After a restore the task parks instead (D17).
-func (s *State) failsIfUnknown(a *Attempt) bool {
+// failsIfUnknown reports whether the last attempt, if it is unknown, fails the task after
+// unknownSyncTimeout: the model says so, and the vendor cannot be asked. After a restore the task
+// parks instead (D17).
+func (s *State) failsIfUnknown() bool {
+	a := s.Last()
 	return s.Plan.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
 }
 

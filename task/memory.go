@@ -243,12 +243,11 @@ func (c *change) adoptAttempt(seen Seen) (lacked bool) {
 		return c.putBackNumbered(seen.N)
 	}
 	a, lacked := c.findAttempt(seen.Sending)
-	job := mediagate.Submission{Ref: seen.Ref}
 	switch {
 	case a == nil || seen.Ref.JobID != "" && a.Ref.JobID != "" && a.Ref.JobID != seen.Ref.JobID:
 		c.recordStray(seen.Sending, seen.Ref)
 	case seen.Ref.JobID != "" && !a.Route.Sync && a.Ref.JobID == "" && a.Outcome == nil:
-		c.accept(a, job, c.now)
+		c.accept(a, mediagate.Submission{Ref: seen.Ref}, c.now)
 		return true
 	}
 	return lacked

@@ -73,7 +73,7 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 		return c.now.Add(cmp.Or(c.Plan.QueueTimeout, defaultQueueTimeout))
 	case why == mediagate.WhyVendor:
 		return c.now.Add(lastAnswer)
-	case why == mediagate.WhyUnknown && !c.failsIfUnknown(a):
+	case why == mediagate.WhyUnknown && !c.failsIfUnknown():
 		return c.DeadlineAt.Add(unknownTimeout)
 	case why == mediagate.WhyUnknown:
 		ends := c.now.Add(unknownSyncTimeout)
@@ -186,7 +186,7 @@ func (c *change) restoreWait() {
 	case a == nil || a.State != mediagate.AttemptUnknown || !a.AbsentAgainAt.IsZero():
 	case c.Wait.Why != mediagate.WhyUnknown:
 		c.endWait()
-		c.waitUnknown(a)
+		c.waitUnknown()
 	}
 }
 

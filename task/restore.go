@@ -22,8 +22,6 @@ import (
 // Each task gets as much time as a new one has, so that no task fails before its jobs could be
 // looked up.
 
-var errTailLost = conflict("the database was restored, and the task may lack attempts")
-
 // unidentified reports whether the row knows only the number and the name of the attempt.
 func (a *Attempt) unidentified() bool { return a.Channel == "" }
 

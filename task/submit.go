@@ -40,7 +40,7 @@ func (c *change) maySend() error {
 	case c.Unreadable:
 		return conflict("the task cannot be read")
 	case c.TailLost:
-		return errTailLost
+		return conflict("the database was restored, and the task may lack attempts")
 	case c.isLate(c.now):
 		return conflict("the deadline of the task has passed")
 	}
@@ -297,14 +297,14 @@ func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.Lookups, a.SlotUntil = 0, c.slotEnd(a)
 	if c.current(a.N) == a {
 		c.endWait()
-		c.waitUnknown(a)
+		c.waitUnknown()
 	}
 }
 
 // waitUnknown begins the wait for news about the last attempt.
-func (c *change) waitUnknown(a *Attempt) {
+func (c *change) waitUnknown() {
 	reason := mediagate.ParkReason("")
-	if !a.findable() && !c.failsIfUnknown(a) {
+	if !c.Last().findable() && !c.failsIfUnknown() {
 		reason = mediagate.ParkSubmissionUnknown
 	}
 	c.wait(mediagate.WhyUnknown, reason, time.Time{})

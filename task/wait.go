@@ -159,18 +159,12 @@ func (c *change) applyTroubled(e Troubled) {
 	case c.Unreadable: // storing the trouble would destroy what cannot be read of the attempt
 		c.scheduleNextPoll(a.Await, c.now.Add(troublePause))
 	default:
-		c.stopPolling(a, e.Reason)
+		a.Trouble, a.Await = e.Reason, nil // at the next try the channel polls again (D11)
+		if a.SlotUntil.IsZero() {
+			a.SlotUntil = c.slotEnd(a)
+		}
+		c.park(e.Reason)
 	}
-}
-
-// stopPolling ends the polling for an attempt, and parks its task. At the next try the channel
-// polls again (D11).
-func (c *change) stopPolling(a *Attempt, reason mediagate.ParkReason) {
-	a.Trouble, a.Await = reason, nil
-	if a.SlotUntil.IsZero() {
-		a.SlotUntil = c.slotEnd(a)
-	}
-	c.park(reason)
 }
 
 // applyMirrored stores the copied files, which ends the task. If the task does not wait for them

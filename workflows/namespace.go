@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,15 +25,10 @@ import (
 // Retention is how long Temporal keeps the history of a workflow that has ended (D16).
 const Retention = 30 * 24 * time.Hour
 
-// searchAttributes returns the attributes by which operators find tasks.
-func searchAttributes() map[string]enumspb.IndexedValueType {
-	attributes := make(map[string]enumspb.IndexedValueType)
-	for _, a := range []temporal.SearchAttributeKey{
-		AttrModel, AttrType, AttrProvider, AttrAccount, AttrStatus, AttrReason, AttrStuck,
-	} {
-		attributes[a.GetName()] = a.GetValueType()
-	}
-	return attributes
+// searchAttributes are the attributes by which operators find tasks. They are in the order of their
+// names, so that errors are the same each time.
+var searchAttributes = []temporal.SearchAttributeKey{
+	AttrAccount, AttrModel, AttrProvider, AttrReason, AttrStatus, AttrStuck, AttrType,
 }
 
 // EnsureNamespace creates the namespace with its retention and attributes, or adds what an
@@ -95,8 +89,8 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 		if err != nil || len(missing) == 0 {
 			return err
 		}
-		for _, name := range missing {
-			kind := searchAttributes()[name]
+		for _, a := range missing {
+			name, kind := a.GetName(), a.GetValueType()
 			_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
 				Namespace:        namespace,
 				SearchAttributes: map[string]enumspb.IndexedValueType{name: kind},
@@ -110,25 +104,25 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 	})
 }
 
-// missingAttributes returns the names of the attributes that the namespace lacks. It returns
-// KindConflict if one exists with another type.
-func missingAttributes(ctx context.Context, c client.Client, namespace string) (missing []string, err error) {
+// missingAttributes returns the attributes that the namespace lacks. It returns KindConflict if one
+// exists with another type.
+func missingAttributes(
+	ctx context.Context, c client.Client, namespace string,
+) (missing []temporal.SearchAttributeKey, err error) {
 	request := &operatorservice.ListSearchAttributesRequest{Namespace: namespace}
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	wanted := searchAttributes()
-	// In the order of names, so that errors are the same each time.
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		kind, there := listed.GetCustomAttributes()[name]
+	for _, a := range searchAttributes {
+		kind, there := listed.GetCustomAttributes()[a.GetName()]
 		switch {
 		case !there:
-			missing = append(missing, name)
-		case kind != wanted[name]:
+			missing = append(missing, a)
+		case kind != a.GetValueType():
 			return nil, mediagate.Errorf(mediagate.KindConflict,
 				"%s is of type %s and must be of type %s: remove it, or take another namespace",
-				name, kind, wanted[name])
+				a.GetName(), kind, a.GetValueType())
 		}
 	}
 	return missing, nil
@@ -148,7 +142,11 @@ func CheckNamespace(ctx context.Context, c client.Client, namespace string) erro
 	case err != nil:
 		return fmt.Errorf("search attributes of namespace %s: %w", namespace, err)
 	case len(missing) > 0:
-		return fmt.Errorf("namespace %s lacks the search attributes %s", namespace, strings.Join(missing, ", "))
+		var names []string
+		for _, a := range missing {
+			names = append(names, a.GetName())
+		}
+		return fmt.Errorf("namespace %s lacks the search attributes %s", namespace, strings.Join(names, ", "))
 	default:
 		return nil
 	}
@@ -206,13 +204,12 @@ func waitUntilUsable(ctx context.Context, c client.Client, namespace string) err
 // matter.
 func queryAttributes(ctx context.Context, c client.Client, namespace string) error {
 	var terms []string
-	attributes := searchAttributes()
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+	for _, a := range searchAttributes {
 		value := `"none"`
-		if attributes[name] == enumspb.INDEXED_VALUE_TYPE_BOOL {
+		if a.GetValueType() == enumspb.INDEXED_VALUE_TYPE_BOOL {
 			value = "true"
 		}
-		terms = append(terms, name+" = "+value)
+		terms = append(terms, a.GetName()+" = "+value)
 	}
 	_, err := c.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 		Namespace: namespace, Query: strings.Join(terms, " AND "),
