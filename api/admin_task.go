@@ -213,7 +213,11 @@ func (s *Server) handleAdminTasks(c *call) error {
 	for i := range tasks {
 		var st story.Story
 		if !tasks[i].Status.Terminal() {
-			if st, err = s.cfg.Store.Outlook(c.ctx, tasks[i].ID); err != nil {
+			st, err = s.cfg.Store.Outlook(c.ctx, tasks[i].ID)
+			if mediagate.Is(err, mediagate.KindNotFound) { // it has ended since, and was removed
+				continue
+			}
+			if err != nil {
 				return err
 			}
 		}
