@@ -10,10 +10,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// pace holds the budget for the polls of one account, and the bounds of the interval between two
-// polls of a job. All pollers of the account in this process share it. If the budget is too small for
-// all intervals, a poller claims the rows that are overdue the longest first, so its jobs share the
-// budget evenly.
+// pace holds the budget for the polls that this process makes for one channel, and the bounds of the
+// interval between two polls of a job. The pollers of the channel's present and former names share
+// it. If the budget is too small for all intervals, a poller claims the rows that are overdue the
+// longest first, so its jobs share the budget evenly.
 type pace struct {
 	shortest, longest time.Duration
 	limiter           *rate.Limiter

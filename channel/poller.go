@@ -224,7 +224,7 @@ func (p *Poller) maxClaimed() int {
 // the lease is 65 s.
 //
 // The rows of a spoiled call are polled one after another. If the vendor answers these calls slowly,
-// the lease may end first. Then all answers but ends are dropped, and the rows are claimed again.
+// the lease may end first. Then the rows are claimed again, and all answers but ends are dropped.
 func (p *Poller) lease() time.Duration {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimLease
