@@ -31,7 +31,8 @@ type Accounts struct {
 
 // Meter counts what pollers see.
 type Meter interface {
-	// Polled notes a poll. late says how long after its due time the vendor is asked.
+	// Polled notes a call that polls. late is the time from when its first row was due until the
+	// call.
 	Polled(channel string, late time.Duration)
 	// JobEnded notes the end of a job. took is the time from the job's acceptance until the poll
 	// that saw the end.
@@ -60,10 +61,10 @@ type Store interface {
 	// Change applies events to a task, all or none, in one transaction.
 	Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error)
 	Attempt(ctx context.Context, taskID string, n int) (task.Attempt, error)
-	// RetryParked makes up to limit parked tasks try again now; those whose own next try is the
-	// earliest come first. It does to many tasks what the event BreakerClosed does to one, and sets
-	// their wakes. It leaves out tasks whose next try is due, and tasks that are parked for an
-	// unknown submission. It returns how many tasks it found.
+	// RetryParked makes up to limit parked tasks try again now, those with the earliest next try
+	// first, and returns how many. It does to each what the event BreakerClosed does to one task, and
+	// sets its wake. It leaves out tasks whose next try is due already, and tasks that are parked
+	// because it is unknown whether the vendor has their job.
 	RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error)
 	PollStore
 	GrantStore
@@ -127,17 +128,17 @@ type StepChange struct {
 // that made it, and has the fingerprint of its vendor account. A channel serves the attempts of its
 // own name and of the names in its `former`.
 //
-// If the fingerprints differ, the channel may have another account, or the same one with a new
-// key. Then the vendor is asked for the job. An answer that names the job counts. "Not found"
-// proves nothing, and the task parks. Once the account has shown the job, we may send it the job's
-// modal parameters, copy the job's files from it, and have it stop the job. For this attempt we use
+// If the fingerprints differ, the channel may have another account, or the same account with a new
+// key. Then we ask the vendor for the job. An answer that names the job counts. "Not found" proves
+// nothing, and the task parks. Once the account has shown the job, we may send the job's modal
+// parameters there, copy the job's files from there, and stop the job there. For this attempt we use
 // that account for nothing else; in particular we do not send the attempt again there.
 //
 // Rows are never moved to another name. While settings are rolled out, workers with old and with
 // new settings run side by side, and would move rows back and forth. Instead each name, present or
 // former, has one poller at a time: once a new poller has begun, older ones can claim nothing.
 
-// successor returns the channel of that name, or else the one that had the name before.
+// successor returns the channel of that name, or else the channel that had the name before.
 func (a *Accounts) successor(name string) (Channel, bool) {
 	if c, ok := a.Channels.Channel(name); ok {
 		return c, true
@@ -207,9 +208,9 @@ func (a *Accounts) ConfirmedOwner(ctx context.Context, row task.Attempt) (Channe
 }
 
 // Asker asks a channel's vendor for the job of one attempt. If the channel may have another
-// account, only an answer that names the job counts. Any other answer, and "not found", becomes
-// KindUnreached with code channel_missing. If the vendor refuses our account, the error keeps its
-// kind, and gets the same code.
+// account, only an answer that names the job counts. An answer that names no job, and "not found",
+// become KindUnreached with code channel_missing. If the vendor refuses our account, the error keeps
+// its kind, and gets that code. All other errors stay as they are.
 type Asker struct {
 	Channel
 	sure bool // the channel has the attempt's account
@@ -323,8 +324,8 @@ func (a *Accounts) Orphaned(name string) *Poller {
 }
 
 // ReleaseTasks releases tasks that wait under the name (D11), up to claimBatch of each kind. It parks
-// tasks that wait for a job. It makes tasks that are queued for a slot look for another channel. If no
-// task waited under the name, it returns left = 0, and otherwise the caller calls it again. It returns
+// tasks that wait for a job. It makes tasks that are queued for a slot look for another channel. left
+// is 0 if no task waited under the name. Otherwise the caller calls ReleaseTasks again. It returns
 // KindConflict if another poller has taken over the name.
 func (p *Poller) ReleaseTasks(ctx context.Context) (left int, err error) {
 	queued, err := p.releaseQueued(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// maxRows returns how many rows one call to the channel's vendor can ask for. The poller uses it
-// for the size of its claims.
+// maxRows returns the most rows that one call to the channel's vendor can poll. It decides the size
+// of the poller's claims.
 func (c Channel) maxRows() int {
 	most := 1
 	if _, ok := c.Vendor.(providers.Batcher); ok {
@@ -25,8 +25,8 @@ func (c Channel) maxRows() int {
 	return most
 }
 
-// rowsPerCall returns how many rows like this one a call can ask for. It is one if the channel is
-// not known to have the row's account. Such a row goes through Asker, which checks the answer for
+// rowsPerCall returns how many rows like this one a call can poll. It returns one if the channel is
+// not known to have the row's account: such a row goes through Asker, which checks the answer for
 // that one job (D11).
 func (c Channel) rowsPerCall(row mediagate.Await) int {
 	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.hasAccount(row.Fingerprint) {
@@ -38,17 +38,17 @@ func (c Channel) rowsPerCall(row mediagate.Await) int {
 	return max(1, c.Adapter.Description.Operations[row.Ref.Operation].Batch)
 }
 
-// batches asks the adapter whether the job can be asked for together with others. If the adapter
-// panics, the job is asked for alone.
+// batches reports whether the adapter can poll the job in one call with others. If the adapter
+// panics, the job is polled alone.
 func batches(c providers.Chooser, ref mediagate.JobRef) (yes bool) {
 	return mediagate.Guarded(func() error { yes = c.Batches(ref); return nil }) == nil && yes
 }
 
-// groupRows divides the rows into as few calls as the vendor allows. The rows that are overdue
-// the longest come first.
+// groupRows divides the rows into as few calls as the vendor allows, and keeps their order: a claim
+// lists the rows that are overdue the longest first.
 //
-// Rows of different operations never share a call. For example, if a call can ask for three jobs of
-// an operation, five rows of that operation make a call for three rows and a call for two.
+// Rows of different operations never share a call. For example, if a call can poll three jobs of an
+// operation, five rows of that operation make a call for three rows and a call for two.
 func (p *Poller) groupRows(rows []mediagate.Await) [][]mediagate.Await {
 	var calls [][]mediagate.Await
 	open := make(map[string]int) // by operation: the call that still has room
@@ -67,8 +67,9 @@ func (p *Poller) groupRows(rows []mediagate.Await) [][]mediagate.Await {
 	return calls
 }
 
-// ask makes one call for the rows. If one of the jobs may have caused the error of that call,
-// each row is asked for alone, so that only the row of that job suffers (D8).
+// ask polls the rows in one call. If that call fails, and one of the jobs may be the cause, ask then
+// polls the rows one after another, each in a call of its own. So only the row of that job suffers
+// (D8).
 func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.PollResult {
 	if len(rows) == 1 {
 		return []mediagate.PollResult{p.askAlone(ctx, rows[0])}
@@ -102,7 +103,7 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 	return results
 }
 
-// askTogether makes one call for several rows. A panic of the adapter, or a wrong number of
+// askTogether polls several rows in one call. A panic of the adapter, or a wrong number of
 // answers, is an error of KindInternal. Answers belong to rows by their position, so a wrong number
 // of them cannot be used at all.
 func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answers []providers.Answer, err error) {
@@ -135,7 +136,7 @@ func causedByOneJob(err error) bool {
 	}
 }
 
-// askAlone makes one call for one row. If the adapter panics, only this poll of the row is lost.
+// askAlone polls one row in a call of its own. If the adapter panics, only this poll of the row is lost.
 func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result mediagate.PollResult) {
 	asked := p.Now()
 	defer func() {
@@ -158,9 +159,9 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 	return p.resultOf(ctx, row, asked, report)
 }
 
-// incompleteTime is how long the poller keeps asking if the vendor says that a job has succeeded,
-// but does not name all media yet. After that time the outcome counts as it is: with the media that
-// it names, or as a failure if it names none.
+// incompleteTime is how long the poller goes on polling a job that has succeeded, but whose media
+// the vendor does not all name yet. After that time the outcome counts as it is: with the media
+// that it names, or as a failure if it names none.
 const incompleteTime = 2 * time.Minute
 
 // resultOf returns the result for a row whose state the vendor reports. It counts ends of jobs and
@@ -168,8 +169,8 @@ const incompleteTime = 2 * time.Minute
 func (p *Poller) resultOf(
 	ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report,
 ) mediagate.PollResult {
-	// The vendor has answered. If it had failed several times in a row, tasks may be parked
-	// because it was away.
+	// The vendor has answered. If several polls had failed before, tasks may be parked because the
+	// vendor was away.
 	if p.failures.Swap(0) >= failureLimit {
 		p.answers.Store(true)
 	}
@@ -269,9 +270,10 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	case mediagate.KindUnreached:
 		result.Trouble = mediagate.TroubleOf(err) // this is not the account that made the job
 	default:
-		// The vendor is away or busy, or its answer makes no sense. failures counts such polls in a
-		// row, across all jobs of the name. If it has reached failureLimit when the vendor answers
-		// again, the tasks that are parked because the vendor was away are retried.
+		// The vendor is away or busy, or its answer makes no sense. failures counts such polls, across
+		// all jobs of the name, until the vendor reports the state of a job. If failures has reached
+		// failureLimit by then, the poller retries the tasks that are parked because the vendor was
+		// away.
 		p.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
 			if again := p.Now().Add(e.RetryAfter); again.After(result.NextPollAt) {

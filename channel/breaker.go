@@ -26,8 +26,9 @@ import (
 // A submit fails if it does not reach the vendor, if the answer is lost, or if the answer proves
 // nothing, such as HTTP 500. An answer about the request (invalid, moderated), about the model (none
 // of that name, not allowed to us) or about the moment (throttled, full) is a success here. A submit
-// that was not sent, because time or memory on our side had run out, counts as neither. If the vendor
-// says that a job succeeded, but names no media for it, the job counts as one more failed submit.
+// that we did not send, because time or memory on our side had run out, and a submit that failed by
+// a fault of ours count as neither. If the vendor says that a job succeeded, but names no media for
+// it, the job counts as one more failed submit.
 //
 // Polls do not count. They go to another endpoint, and one job can make them fail. A poll that
 // succeeds does not show that the vendor takes jobs, so it could not close the breaker.
@@ -82,8 +83,8 @@ type BreakerStore interface {
 	// ReleaseProbe lets another job be the probe.
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
 	// RetireModel keeps the channel's jobs away from a model for shutFor, after the vendor has
-	// answered a call that it has no such model. It changes nothing if that call began before the
-	// channel last changed.
+	// answered that it has no such model. If the call with that answer began before the channel last
+	// changed, RetireModel changes nothing.
 	RetireModel(
 		ctx context.Context, channel, upstream string, began time.Time, shutFor time.Duration,
 	) (mediagate.ChannelState, error)
@@ -95,8 +96,9 @@ type BreakerStore interface {
 // The fields are set before the first use.
 //
 // A goroutine that needs both locks takes Breakers.reading first, and then mu. No call to the
-// database is made under mu. So a database that hangs delays only the goroutine that reads the
-// states, and callers that wait for the first reading. All other callers use the last reading.
+// database is made under mu. So if the database hangs, State delays only the goroutine that reads
+// the states, and the callers that wait for the first reading. All other callers get the last
+// reading.
 type Breakers struct {
 	Store  BreakerStore
 	Now    func() time.Time
@@ -112,7 +114,7 @@ type Breakers struct {
 	// When the last reading ended, whether or not it succeeded. Zero before the first.
 	readAt  time.Time
 	changed map[string]bool // channels that this process changed since the last reading began
-	// The recent submits of this process, by channel: they open the breaker.
+	// How the recent submits of this process ended, by channel. Enough failures open the breaker.
 	windows map[string]*window
 	// The counts that Flush has not stored yet. They are only for operators.
 	counts map[counted]*mediagate.ChannelCalls
@@ -163,10 +165,10 @@ func (b *Breakers) Retired(name string, route mediagate.Route) bool {
 	return b.State(name).HasRetired(route.Upstream, b.Now())
 }
 
-// Retire keeps jobs from the channel's route for an hour, after the vendor has refused a job with
-// KindNoModel. The channel still takes jobs for its other models. If the breaker or an operator has
-// changed the channel's state since the call began, Retire changes nothing, and the next job asks the
-// vendor again.
+// Retire keeps the channel's jobs away from the route's upstream model for an hour, after the vendor
+// has refused a job with KindNoModel. The channel still takes jobs for its other models. If the breaker
+// or an operator has changed the channel's state since the call began, Retire changes nothing, and the
+// next job asks the vendor again.
 func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
 	b := e.breakers
 	if b == nil {
@@ -290,8 +292,8 @@ func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (
 	return e, s.Enabled && !s.Open, nil
 }
 
-// Inside returns a pass for a job that was let through earlier. Its end counts as that of a submit
-// that begins now, and not as the end of a probe.
+// Inside returns a pass for a job that was let through earlier. Ended counts that job as a submit
+// that begins now, and not as a probe.
 func (b *Breakers) Inside(name string) Pass {
 	return Pass{breakers: b, channel: name, began: b.Now()}
 }
@@ -329,9 +331,9 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 	}
 }
 
-// Ended notes how the job's call ended, and opens, closes or reopens the breaker if the end of this
-// call is a reason to. The end of a call counts even if the activity is cancelled or the worker
-// stops, so Ended goes on when ctx ends.
+// Ended notes how the job's call ended. It opens, closes or reopens the breaker if that is due. The
+// end of a call counts even if the activity is cancelled or the worker stops, so Ended goes on when
+// ctx ends.
 func (e Pass) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return
@@ -347,8 +349,8 @@ func (e Pass) Ended(ctx context.Context, err error) {
 	// The count comes first: this failure may be the one that opens the breaker.
 	b.count(e, seen, err)
 	switch {
-	// A probe decides alone. Any other submit opens the breaker at once if our account is
-	// refused, and otherwise only together with others.
+	// A probe decides alone. Any other submit opens the breaker at once if the vendor refuses our
+	// account. Any other failure opens it only if enough submits have failed.
 	case e.probe != "" && seen == answers:
 		b.close(ctx, e)
 	case e.probe != "":
@@ -359,8 +361,8 @@ func (e Pass) Ended(ctx context.Context, err error) {
 }
 
 // Unused is for a job that was not sent, or whose end shows nothing about the channel. If the job
-// was the probe, Unused lets another job be the probe. After Ended it changes nothing, since the
-// database then knows no probe of that name any more. So callers may defer it.
+// was the probe, Unused lets another job be the probe. Callers may defer Unused: once Ended has
+// stored the end of the probe, the database knows no such probe any more, and Unused changes nothing.
 func (e Pass) Unused(ctx context.Context) {
 	if e.breakers == nil || e.probe == "" {
 		return
@@ -371,10 +373,10 @@ func (e Pass) Unused(ctx context.Context) {
 	e.breakers.learnStored(ctx, s, err)
 }
 
-// learnStored takes over the state that the database returned for a change. If the change was not
-// stored, learnStored logs that and returns false. The caller does not repeat the change. If the end
-// of a probe was lost, the probe's lease ends, and another job becomes the probe. If the opening of
-// the breaker was lost, the next failure opens it.
+// learnStored keeps the state that the database returned for a change. If the change was not stored,
+// learnStored logs that and returns false. The caller does not repeat the change. If the lost change
+// was the end of a probe, another job becomes the probe, at the latest when the lease ends. If it
+// was the opening of the breaker, the next failure opens the breaker.
 func (b *Breakers) learnStored(ctx context.Context, s mediagate.ChannelState, err error) bool {
 	if err != nil {
 		b.Logger.WarnContext(ctx, "a breaker was not moved", "error", err)

@@ -15,7 +15,7 @@ type Channel struct {
 	Fingerprint string
 	Aka         []string // other fingerprints of the same account
 	Vendor      providers.Provider
-	Adapter     providers.Adapter // its row in the table of adapters
+	Adapter     providers.Adapter // the provider's entry in the table of adapters
 }
 
 // Candidate is a channel that can make a job, with the route that it would take.
@@ -32,8 +32,8 @@ type Channels interface {
 	// Candidates returns the channels that can make the job, in the order in which to try them,
 	// each with the route that it would take. It returns none if no configured channel serves any
 	// of the routes, if all routes that can make the job are retired, or if only a missing channel
-	// can use the job's source. Of the job it reads Params and Source only. If retired is nil, no
-	// route counts as retired.
+	// can use the job's source. The job needs only Params and Source. If retired is nil, no route
+	// counts as retired.
 	Candidates(model string, routes []mediagate.Route, job mediagate.Job, retired Retired) []Candidate
 	// Made reports whether the channel's account made the source.
 	Made(source *mediagate.Source, name string) bool
@@ -70,11 +70,11 @@ func (b *Configured) Channel(name string) (Channel, bool) {
 func (b *Configured) All() []Channel { return b.list }
 
 // Candidates returns the channels that support the request: the channels of the first route, then
-// those of the second, and so on. A channel's options may choose between dialects of a vendor, so
-// channels of one route can differ. Within a route the lowest priority number comes first, and
-// channels of the same priority are mixed by weight. A channel is listed once, with the first
-// route that it can take. Its other routes would not help: if the account is full or the vendor is
-// away, no route of the channel works.
+// those of the second, and so on. Two channels of one route may support different requests, since
+// their options may choose different dialects of the vendor. Within a route the lowest priority
+// number comes first, and channels of the same priority are mixed by weight. A channel is listed
+// once, with the first route that it can take. Its other routes would not help: if the account is
+// full or the vendor is away, no route of the channel works.
 //
 // Channels whose account made the source of the job come before all others. Only that account
 // knows the vendor's ids of the source. To any other account the source is just a file, and some

@@ -18,12 +18,12 @@ const (
 // grants is the state of a poller's granting (D7). Only the goroutine that grants uses it, except
 // for freed.
 type grants struct {
-	freed chan struct{} // holds one element if jobs have ended
+	freed chan struct{} // holds one element if slots were freed since the last check
 	most  int           // the most grants of the next batch; small after an outage of the channel
 }
 
-// slotsFreed has the poller check for free slots now. If freed holds an element already, none is
-// added: the next check comes at once anyway.
+// slotsFreed makes the poller check for free slots now. If freed holds an element already, the check
+// comes at once anyway.
 func (p *Poller) slotsFreed() {
 	select {
 	case p.grants.freed <- struct{}{}:
@@ -32,9 +32,9 @@ func (p *Poller) slotsFreed() {
 }
 
 // grant gives free slots to the tasks that are queued for the channel, until callCtx ends. If the
-// channel has no limit of jobs, tasks are queued for it only while it takes no jobs, and the poller
-// checks less often while no task is queued. grant returns KindConflict if another poller has taken
-// over.
+// channel has no limit of jobs, tasks are queued for it only while it takes no jobs. So while no
+// task is queued for such a channel, the poller checks less often. grant returns KindConflict if
+// another poller has taken over.
 func (p *Poller) grant(ctx, callCtx context.Context) error {
 	for callCtx.Err() == nil {
 		if err := p.grantFree(ctx); err != nil {
@@ -68,7 +68,7 @@ func (p *Poller) grantFree(ctx context.Context) error {
 		failpoint.Hit(failpoint.SlotGranted)
 		p.Workflows.Wake(ctx, p.name, got.Tasks)
 		// A batch below grantMost is the last one for now. No slot is free any more, or batches are
-		// still small after an outage. The next check comes after a pause, or when a job has ended.
+		// still small after an outage. The next check comes after a pause, or when a slot is freed.
 		if got.Waiting == 0 || len(got.Tasks) < grantMost {
 			return nil
 		}

@@ -10,15 +10,16 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// pace is the budget for the polls that this process makes for one account, whatever name the jobs
-// wait under, and the interval between two polls of a job. If the budget is too small for all
-// intervals, the jobs share it evenly, since the rows that are overdue the longest are claimed first.
+// pace holds the budget for the polls that this process makes for one channel, and the bounds of the
+// interval between two polls of a job. The pollers of the channel's present and former names share
+// it. If the budget is too small for all intervals, a poller claims the rows that are overdue the
+// longest first, so its jobs share the budget evenly.
 type pace struct {
 	shortest, longest time.Duration
 	limiter           *rate.Limiter
 
 	mu         sync.Mutex
-	incomplete map[rowKey]time.Time // since when the answers about a job have lacked media
+	incomplete map[rowKey]time.Time // see incompleteSince
 }
 
 // rowKey identifies an await row.
@@ -59,12 +60,13 @@ func (p *pace) interval(age, expected time.Duration) time.Duration {
 	return min(max(min(age, (expected-age).Abs())/4, p.shortest), p.longest)
 }
 
-// incompleteSince returns when the first answer came that said that the job had succeeded, but did
-// not name all media. Only this process knows that time: after a restart the wait begins again.
+// incompleteSince returns the time of the first poll whose answer said that the job had succeeded,
+// but did not name all media. Only this process knows that time: after a restart the wait begins
+// again.
 func (p *pace) incompleteSince(row mediagate.Await, asked time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, since := range p.incomplete { // forget jobs that have ended meanwhile
+	for key, since := range p.incomplete { // forget old jobs: by now they have ended
 		if asked.Sub(since) > time.Hour {
 			delete(p.incomplete, key)
 		}

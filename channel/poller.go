@@ -15,7 +15,7 @@ const (
 	claimLease  = 45 * time.Second       // longer than any single poll takes
 	pollWidth   = 64                     // the most polls under way at once
 	idlePause   = time.Second            // the longest pause between two claims
-	hintPause   = 200 * time.Millisecond // between two checks for rows that a hint has made due
+	hintPause   = 200 * time.Millisecond // between two checks for a row that a hint has made due
 	pollTimeout = 20 * time.Second
 	// A job is in trouble after lostAfter answers in a row that do not show it.
 	lostAfter    = 3
@@ -39,8 +39,8 @@ type Beat struct {
 // has begun, this one can claim nothing more (D8).
 //
 // Only Run's own goroutine uses waiting, retriedAt, retries and idleSince, so these fields need no
-// lock. Goroutines that poll, store and grant share only the atomic fields, logLimits, width,
-// batches, grants.freed and pace, all of which are safe for concurrent use.
+// lock. The goroutines that poll, store and grant share only the atomic fields, logLimits, width,
+// batches, grants.freed and pace. All of these are safe for concurrent use.
 type Poller struct {
 	*Accounts
 	name    string  // the name that the rows wait under: the channel's, or a former one
@@ -60,7 +60,7 @@ type Poller struct {
 	grants    grants // used by the goroutine that grants
 	idleSince time.Time
 	queued    atomic.Int64 // tasks that wait for a slot, at the last check
-	toAsk     atomic.Int64 // rows that are claimed, and for which no call was made yet
+	toAsk     atomic.Int64 // claimed rows that still wait for their call
 	late      atomic.Int64 // how late the last poll was, in nanoseconds
 	steps     atomic.Int64 // see Steps
 	answers   atomic.Bool  // the vendor answers again after a series of failures
@@ -90,9 +90,9 @@ func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	}, nil
 }
 
-// Steps counts the calls to the database with which the poller claims and counts rows, stores
-// answers and changes tasks. A poller that makes none of these calls for longer than any batch
-// takes is stuck.
+// Steps returns how many calls the poller has made to the database to claim rows, count rows, store
+// answers and change tasks. If the number stays the same for longer than any batch takes, the poller
+// is stuck.
 func (p *Poller) Steps() int64 { return p.steps.Load() }
 
 // Beat returns the latest beat, which is renewed each second. It returns false before the first.
@@ -143,7 +143,7 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 		if p.waiting == 0 {
 			pause = idlePause // until the rows are counted again
 		} else if room := p.maxClaimed() - int(p.toAsk.Load()); room > p.maxClaimed()/2 {
-			// Claim only when more than half of the last rows have been asked for, so that a
+			// Claim only while fewer than half of maxClaimed rows wait for their call, so that a
 			// claim is worth its transaction.
 			rows, err := p.claimDue(ctx, room)
 			if err != nil {
@@ -163,10 +163,10 @@ func (p *Poller) Run(ctx, callCtx context.Context) error {
 	return nil
 }
 
-// sleep waits until the pause is over, until callCtx ends, or until a row is due. It returns the
-// error of a goroutine that has failed. A vendor's callback (a hint) may make a row due during the
-// pause, and is useful only if the poller acts on it early (ADR 8). So sleep looks for a due row every
-// hintPause. A look costs much less than a claim.
+// sleep waits until the pause is over, until callCtx ends, or until a row is due. It returns early
+// with the error of a goroutine that has failed. A vendor's callback (a hint) may make a row due
+// during the pause, and helps only if the poller acts on it early (ADR 8). So sleep checks every
+// hintPause whether a row is due. This check costs much less than a claim.
 func (p *Poller) sleep(ctx, callCtx context.Context, failed <-chan error, pause time.Duration) error {
 	// While no row waits, no hint can make one due.
 	look := hintPause
@@ -202,10 +202,13 @@ func (p *Poller) maxClaimed() int {
 	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*float64(p.channel.maxRows()))))
 }
 
-// lease returns how long a claim holds. That is long enough for the last row of the claim, which
-// waits first for the budget and then for the vendor's answer. For example, with 2 calls a second
-// and 20 rows a call, 40 rows are claimed at once. If a call is spoiled, each of its rows costs a
-// call of its own, so the 40 rows take up to 20 s, and the lease is 65 s.
+// lease returns how long a claim holds: claimLease, and the time that the budget needs if each
+// claimed row costs a call of its own, as the rows of a spoiled call do. For example, with 2 calls a
+// second and 20 rows a call, 40 rows are claimed at once. Their own calls take the budget 20 s, and
+// the lease is 65 s.
+//
+// The rows of a spoiled call are polled one after another. If the vendor answers these calls slowly,
+// the lease may end first. Then the rows are claimed again, and all answers but ends are dropped.
 func (p *Poller) lease() time.Duration {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimLease
@@ -263,13 +266,13 @@ func (p *Poller) beat() {
 	p.lastBeat.Store(&beat)
 }
 
-// poll asks the vendor for each row, within the account's budget and with a bounded number of calls
-// at the same time. It stores the answers in small batches. When callCtx ends, the rows that are
-// not asked for yet are left to the next poller. They keep their claim, but the next poller can
-// claim them at once, since its epoch is newer.
+// poll polls the rows, within the account's budget and with a bounded number of calls at the same
+// time. It stores the answers in small batches. When callCtx ends, poll leaves the rows that still
+// wait for their call to the next poller. They keep their claim, but the next poller can claim them
+// at once, since its epoch is newer.
 func (p *Poller) poll(ctx, callCtx context.Context, rows []mediagate.Await) error {
-	// A goroutine stores results while further rows are asked for. results has room for all of
-	// them, so no call waits for the database.
+	// A goroutine stores results while further calls are made. The channel has room for all results,
+	// so no call waits for the database.
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
 	go func() { stored <- p.store(ctx, rows[0].Claim, results) }()
@@ -297,8 +300,7 @@ func (p *Poller) poll(ctx, callCtx context.Context, rows []mediagate.Await) erro
 }
 
 // admit waits for the budget, and then until fewer than pollWidth calls are under way. The budget
-// comes first, so that a call that waits for the budget does not count as one of the calls under
-// way.
+// comes first, so that a call takes no room among the calls under way while it waits for the budget.
 func (p *Poller) admit(callCtx context.Context) error {
 	if err := p.pace.limiter.Wait(callCtx); err != nil {
 		return err
@@ -312,9 +314,9 @@ func (p *Poller) admit(callCtx context.Context) error {
 }
 
 // collect returns the next batch of results. It waits for the first result, and then storeEvery for
-// further ones. Once the batch holds the end of a job, collect waits no longer, since a client
-// waits for that end: it only adds the results that are there already. An empty batch means that
-// all results were collected.
+// further ones. Once the batch holds a result that a client waits for, such as the end of a job,
+// collect waits no longer, and only adds the results that are there already. An empty batch means
+// that all results were collected.
 func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult) {
 	var timeout <-chan time.Time
 	urgent := false

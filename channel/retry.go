@@ -13,8 +13,9 @@ const (
 	// retryEvery is the least time between two retries for a vendor that answers again. A vendor
 	// that fails often also recovers often, and each retry makes calls.
 	retryEvery = time.Minute
-	// probeEvery is the pause between two retries of one task each. The retried task should become
-	// the breaker's probe. If it finds another channel instead, the next task is retried.
+	// probeEvery is the pause between two retries while the breaker's probe is due. Each of them
+	// retries one task, which should become the probe. If that task finds another channel instead, the
+	// next retry takes the next task.
 	probeEvery = 10 * time.Second
 	// retryFor is how long tasks are retried after a breaker has closed. It is the default pause
 	// after which a parked task tries again by itself.
@@ -26,8 +27,8 @@ var shutOutReasons = []mediagate.ParkReason{mediagate.ParkProviderAway, mediagat
 
 // retries is the state of a poller's retries of tasks that no channel took.
 type retries struct {
-	changedAt time.Time // when the breaker last changed, which is why tasks are retried
-	until     time.Time // when these retries end; set to now once all tasks were retried
+	changedAt time.Time // the change of the channel's state after which tasks are retried
+	until     time.Time // when these retries end: earlier than planned once all tasks were retried
 	probedAt  time.Time
 }
 
@@ -49,8 +50,8 @@ func (p *Poller) retryAnswered(ctx context.Context) {
 // retryShutOut retries the tasks that are parked because no channel took them. When the channel's
 // breaker has closed, or an operator has enabled the channel, it retries all of them, one batch
 // at a time. When the breaker lets a probe through, it retries one task, in case no other task
-// comes that could be the probe. A new poller retries all tasks if the breaker is closed, since the
-// poller before it may have died before it had retried all.
+// comes that could be the probe. A new poller acts as if the last change had just come, since the
+// previous poller may have died before it had retried all tasks.
 func (p *Poller) retryShutOut(ctx context.Context) {
 	// Only the poller of the present name retries: the pollers of former names would retry the same
 	// tasks again.

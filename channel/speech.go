@@ -30,10 +30,9 @@ const (
 // allows. A speech is not an attempt and takes no slot in the database, so each process counts
 // only its own speeches. Two processes together may thus have twice as many under way at a channel.
 //
-// An error that proves that the vendor has done nothing leads to the next channel, as long as no
-// sound has arrived. After the first byte of sound no other channel is tried. A lost answer leads
-// to no other channel either, since the vendor may have charged for it. The fields are set before
-// the first use.
+// Speak tries the next channel if an error proves that the vendor has done nothing, and says nothing
+// about the request. It tries no other channel after a lost answer, since the vendor may have charged
+// for the speech, and none after the first byte of sound. The fields are set before the first use.
 type Speakers struct {
 	Channels Channels
 	Breakers *Breakers
@@ -55,7 +54,7 @@ type Speakers struct {
 //   - KindUnreached if nothing was sent;
 //   - KindAmbiguous and KindVendor if the vendor failed;
 //   - KindInternal if the adapter failed, or cannot speak;
-//   - KindUnavailable without a database.
+//   - KindUnavailable if a breaker's probe is due, and the database is away.
 //
 // Errors of the returned reader are KindAmbiguous. If ctx ends because the vendor took too long,
 // its cause has to be context.DeadlineExceeded.

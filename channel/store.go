@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// changeWidth is how many tasks of a batch are changed at the same time. The same number bounds the
-// database connections that a batch uses.
+// changeWidth is how many tasks of a batch are changed at the same time, and thus how many database
+// connections a batch uses.
 const changeWidth = 16
 
 // store stores results as they come, in batches. If a result could not be stored, its row is due
@@ -54,9 +54,9 @@ func (p *Poller) storePolls(
 	return p.Store.StorePolls(ctx, p.name, claim, batch)
 }
 
-// applyResults applies each result to its task. It returns the changes after which the next step of
-// the task is a different one. It logs each result that could not be stored; the row of such a
-// result is due again after the lease.
+// applyResults applies each result to its task. It returns the changes that gave a task another next
+// step. It logs each result that could not be stored; the row of such a result is due again after the
+// lease.
 func (p *Poller) applyResults(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
 	changes := make([]*StepChange, len(results))
 	// Each change is a transaction of its own. Several run at the same time, since a transaction
@@ -109,8 +109,8 @@ func (p *Poller) applyResults(ctx context.Context, claim string, results []media
 // applyResult applies a result to its task. A panic is an error of this row alone (D8).
 //
 // If the job has succeeded, applyResult first tries to get room for a copy of the task's files. The
-// change has to know whether the poller copies the files, since it then sets a later wake for the run
-// (D2). If the files need no copy after all, applyResult gives the room back.
+// event says whether it got room: if the poller copies the files, the change sets a later wake for
+// the run (D2). If the files need no copy after all, applyResult gives the room back.
 func (p *Poller) applyResult(
 	ctx context.Context, claim string, r mediagate.PollResult,
 ) (change StepChange, err error) {

@@ -14,9 +14,9 @@ import (
 type Provider interface {
 	// Submit sends the job once. KindInvalid, KindModerated, KindCredentials, KindForbidden,
 	// KindFunds, KindThrottled, KindCapacity, KindNotFound, KindNoModel and KindUnreached prove that
-	// this call made no job at the vendor. KindNoModel means that the vendor itself says that it
-	// does not have the model. KindAmbiguous means that the vendor may have a job, from this call or
-	// from an earlier one with the same external id. Synchronous vendors set the submission's
+	// this call made no job at the vendor. For KindNoModel, the vendor itself must say that it does
+	// not have the model. KindAmbiguous means that the vendor may have a job, from this call or from
+	// an earlier call with the same external id. Adapters of synchronous vendors set the submission's
 	// Outcome.
 	Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
 
@@ -39,8 +39,8 @@ type Finder interface {
 
 // Batcher is implemented by adapters whose vendor reports many jobs in one call.
 type Batcher interface {
-	// PollAll polls up to Operation.Batch jobs in one call. The answers are in the order of refs.
-	// The error is that of the whole call. After KindNotFound, KindInvalid or KindInternal, the
+	// PollAll polls up to Operation.Batch jobs in one call. The answers are in the order of refs. An
+	// error means that the whole call failed. After KindNotFound, KindInvalid or KindInternal, the
 	// caller polls each job with Poll, because a single job may have made the call fail for all.
 	PollAll(ctx context.Context, refs []mediagate.JobRef) ([]Answer, error)
 }
@@ -65,16 +65,16 @@ type Canceller interface {
 // Opener is implemented by adapters whose vendor gives files by reference instead of a URL.
 type Opener interface {
 	// Open opens the file that media.Ref names. length is -1 if it is unknown. KindGone means that
-	// the vendor no longer has the file, KindInvalid that the reference leads to an address that
-	// may not be reached. All other errors are KindTransient.
+	// the vendor no longer has the file. KindInvalid means that the reference leads to an address
+	// that may not be reached. All other errors are KindTransient.
 	Open(ctx context.Context, ref mediagate.JobRef, media mediagate.Media) (file io.ReadCloser, length int64, err error)
 }
 
 // Speaker is implemented by adapters whose vendor streams sound while it makes it.
 type Speaker interface {
 	// Speak sends the job once and returns when the vendor begins to send sound. Its errors are
-	// those of Submit; the errors of the reader are KindAmbiguous. The caller closes the reader,
-	// which also ends a call that is still running.
+	// those of Submit; the errors of the reader are KindAmbiguous. The caller closes the reader. If
+	// the call is still running, Close ends it.
 	Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, error)
 }
 
@@ -100,8 +100,8 @@ type Operation struct {
 	Media  string   // class of the results: "video", "image", "audio"
 
 	Sync bool // the submit call itself returns the result
-	// Streams is set if the job goes through Speak instead of Submit, and its answer is passed on
-	// while it arrives. Such a job has no task.
+	// Streams is set if the job goes through Speak instead of Submit. The gateway then passes the
+	// sound on while it arrives, and the job has no task.
 	Streams bool
 	Find    bool // the vendor can find the job by our own id
 	Cancel  bool // the vendor can stop the job
@@ -109,13 +109,13 @@ type Operation struct {
 	Base    bool // accepts requests of the base contract, for models without a catalog entry
 	Source  bool // works on an earlier job's result: Job.Source is set, and Supports checks it
 	Inputs  bool // Submit opens the client's media, which takes time before its first byte
-	// Uploads is set if Submit makes the vendor fetch a file before the call that submits. This
-	// also takes time before the first byte.
+	// Uploads is set if Submit makes the vendor fetch a file before the call that submits. Like
+	// Inputs, this takes time before the first byte.
 	Uploads bool
 	// Callback is set if Submit passes Job.CallbackURL to the vendor.
 	Callback bool
-	// FailUnknown is set if a task of a model without a catalog entry fails when it is not known
-	// whether the vendor has its job. Otherwise such a task is parked.
+	// FailUnknown decides what happens if it stays unknown whether the vendor has a task's job, for
+	// models without a catalog entry. The task fails if FailUnknown or Sync is set, and else parks.
 	FailUnknown bool
 
 	// Submit is the longest time that a submission takes, from its first call to the end of its
@@ -123,15 +123,16 @@ type Operation struct {
 	Submit time.Duration
 }
 
-// Adapter is an entry in the table of vendors. It has everything about a vendor that needs no
-// complete channel, and the function that opens a channel.
+// Adapter is an entry in the table of vendors. It has the function that opens a channel of the
+// vendor, and everything that callers need to know before they open one.
 type Adapter struct {
 	Description Description
 	// Open returns the provider of a channel. It makes no call. Its error is of KindInvalid and
 	// joins all problems; each names channel and field.
 	Open func(mediagate.Channel, Options) (Provider, error)
-	// Account returns a name for the vendor account behind a channel's credentials. The name stays
-	// the same when a secret is renewed, if the credentials name the account.
+	// Account returns a name for the vendor account behind a channel's credentials. If the
+	// credentials name the account, the name stays the same when a secret is renewed. If not, the
+	// name is made of the secrets.
 	Account func(mediagate.Channel) string
 	// Supports returns nil if the vendor's API can express the job's request, or an error of
 	// KindInvalid that names the field and the rule. It builds the request as far as possible

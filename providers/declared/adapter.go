@@ -63,8 +63,8 @@ func (v *Vendor) connect(ch mediagate.Channel, opt providers.Options) (*adapter,
 	return &adapter{vendor: v, http: client, options: ch.Options, explain: func(string, ...any) {}}, nil
 }
 
-// open returns the provider of a channel. The provider implements Finder and Canceller only if an
-// operation of the vendor does.
+// open returns the provider of a channel. The provider implements Finder only if an operation of the
+// vendor has find, and Canceller only if one has cancel.
 func (v *Vendor) open(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 	a, err := v.connect(ch, opt)
 	if err != nil {
@@ -101,7 +101,7 @@ type adapter struct {
 	vendor  *Vendor
 	http    *vendorhttp.Client
 	options map[string]string
-	explain func(format string, args ...any) // tells an example what the file did not find in an answer
+	explain func(format string, args ...any) // reports what the file misses in an answer, for the faults of an example
 }
 
 // Close closes idle connections.
@@ -115,19 +115,19 @@ type request struct {
 	scope     scope
 }
 
-// maxKept bounds the text that a request keeps for later calls, in bytes. The text is stored in
-// JobRef.State.
+// maxKept bounds the text that is kept of a request for later calls, in bytes. JobRef.State holds the
+// text.
 const maxKept = 256
 
-// write returns the vendor's request for the job. Its errors are of KindInvalid and name the field
-// at fault if there is one, or of KindNotFound for an unknown operation.
+// write returns the vendor's request for the job. Its error is of KindNotFound if the operation is
+// unknown. All other errors are of KindInvalid, and name the field at fault if there is one.
 func (v *Vendor) write(job mediagate.Job, options map[string]string) (*request, error) {
 	o, ok := v.operations[job.Operation]
 	if !ok {
 		return nil, mediagate.Errorf(mediagate.KindNotFound, "operation %q is unknown here", job.Operation)
 	}
 	fields := o.about.Fields
-	if o.about.Base { // its n may be 1 even if the operation does not list it
+	if o.about.Base { // n = 1 is permitted even if the operation does not list n
 		if _, err := vendorhttp.DecodeBase(job, fields); err != nil {
 			return nil, err
 		}
@@ -221,7 +221,7 @@ func (o *operation) check(params map[string]any, s scope) error {
 	return nil
 }
 
-// sourceOf returns the source of a job as expressions see it.
+// sourceOf returns the source of a job, as the value of $source.
 func sourceOf(s *mediagate.Source) any {
 	if s == nil {
 		return nil
@@ -312,9 +312,9 @@ func (a *adapter) scopeOf(ref mediagate.JobRef) scope {
 	return scope{job: ref.JobID, task: ref.ExternalID, kept: ref.State, options: a.options}
 }
 
-// ask makes a call about a job and returns its answer. If the answer states an error, ask returns
-// that error. If the answer says that the job has failed, ask returns no error, whatever the HTTP
-// status is.
+// ask makes a call about a job and returns a reader for the answer. If the answer states an error, ask
+// returns that error. If the answer says that the job has failed, that is no error of ask, whatever
+// the HTTP status is.
 func (a *adapter) ask(
 	ctx context.Context, effect vendorhttp.Effect, name string, c step, input any, s scope,
 ) (*reader, error) {

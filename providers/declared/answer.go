@@ -45,7 +45,8 @@ func (r *reader) isTrue(e *expression) bool {
 	return v != nil && v != false
 }
 
-// read reads the answer to a call: what it proves for vendorhttp, and a reader for the rest.
+// read reads the answer to a call. The Reading holds what vendorhttp needs to decide what the answer
+// proves. The reader serves all further expressions.
 func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Reading) {
 	document, err := decode(answer.Body)
 	members, isObject := document.(map[string]any)
@@ -78,8 +79,8 @@ func (a *adapter) read(name string, c step, answer vendorhttp.Answer, s scope) (
 }
 
 // find returns the row for the error that an answer states, and puts the error's code into the
-// scope. If the answer has several codes, find uses the first code that a row names. If no row names
-// one of them, it uses the first.
+// scope. If the answer has several codes, find uses the first code that a row names, or else the
+// first code.
 func (t errorTable) find(r *reader, code *expression) row {
 	r.scope.code = ""
 	for _, output := range r.all(code) {
@@ -99,7 +100,7 @@ func (t errorTable) find(r *reader, code *expression) row {
 	return row{}
 }
 
-// report returns the report that an answer about a job contains.
+// report returns the report on a job, from the answer to a poll or a find.
 func (a *adapter) report(
 	ctx context.Context, o *operation, ref mediagate.JobRef, r *reader, named bool,
 ) (mediagate.Report, error) {
@@ -133,7 +134,7 @@ func (a *adapter) report(
 		}
 	case mediagate.JobFailed:
 		report.Outcome = a.failure(o, r, moderated)
-	default: // the job is still running
+	default: // the job has not ended, or its state is unknown
 	}
 	if err = cmp.Or(err, r.err); err != nil {
 		return mediagate.Report{}, err
@@ -160,9 +161,9 @@ func (a *adapter) failure(o *operation, r *reader, moderated bool) *mediagate.Ou
 	return out
 }
 
-// outcome returns the outcome of a job that succeeded, and whether every piece of the result has
-// its file. If the result has its own call, the answer to that call may say that the job has
-// failed.
+// outcome returns the outcome of a job that succeeded, and whether the result is complete: each song
+// has an id, and each file has a link and a known role. If the result has its own call, outcome makes
+// the call, and the answer may say that the job has failed.
 func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediagate.Outcome, bool, error) {
 	out, whole := &mediagate.Outcome{}, true
 	if o.result.path != nil {
@@ -203,7 +204,8 @@ func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediag
 }
 
 // mediaOf reads one file of a result. It returns false if the file has no link or an unknown role.
-// The index is the file's position among the files of its role, unless the file states another.
+// The index is the one that the file states, or else one more than that of the previous file of the
+// same role, from 0.
 func mediaOf(v any, count map[mediagate.Role]int) (mediagate.Media, bool) {
 	file, _ := v.(map[string]any)
 	m := mediagate.Media{

@@ -3,8 +3,7 @@
 //
 // It owns the form of the files (form.go), the jq expressions in them (jq.go), the adapter that
 // follows a file (adapter.go, answer.go), and the examples in a file, which are its tests
-// (example.go). Read checks the whole file: its error joins all faults, each with file, line and
-// column.
+// (example.go). Read checks a file and reports all faults together, each with file, line and column.
 //
 // A declared adapter has the same guarantees as any other. Its calls go through vendorhttp: a job
 // has one call that submits, an answer that proves nothing leaves the submission unknown, and no

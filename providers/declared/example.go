@@ -24,8 +24,8 @@ const (
 	exampleCallback = "https://gateway.example.com/callbacks/example"
 )
 
-// Example is a request, the calls that the vendor must receive for it, with their answers, and the
-// task that the client must see.
+// Example is a test of a file. It holds a request, the calls that the vendor must then receive, the
+// vendor's answers, and the task that the client must see in the end.
 type Example struct {
 	at        value
 	operation string
@@ -214,8 +214,8 @@ func (v *Vendor) run(
 	return taskView(report, err), nil
 }
 
-// fileFault returns the reason why a request cannot be written, if the file is at fault. If the
-// request is at fault, it returns nil.
+// fileFault returns the reason why a request cannot be written if the file is at fault, and nil if the
+// request is at fault.
 func fileFault(v *Vendor, job mediagate.Job, err error) error {
 	if failed, ok := errors.AsType[*programError](err); ok {
 		return fmt.Errorf("operations.%s: the request cannot be written: %w", job.Operation, failed.cause)
@@ -226,8 +226,8 @@ func fileFault(v *Vendor, job mediagate.Job, err error) error {
 	return nil
 }
 
-// taskView returns the task as its client sees it, as far as the vendor's answers decide it. If err is
-// not nil, taskView adds its kind, in the word that files use.
+// taskView returns those members of the client's task that the vendor's answers decide. If err is not
+// nil, taskView adds the kind of the error, in the word that files use.
 func taskView(report mediagate.Report, err error) map[string]any {
 	task := map[string]any{"status": string(mediagate.StatusProcessing)}
 	fail := func(code, message string) {
@@ -290,8 +290,8 @@ func taskView(report mediagate.Report, err error) map[string]any {
 }
 
 // scriptedVendor plays the vendor of an example. It compares each call with the call that the
-// example expects, and sends the example's answer. It is its own listener, and its connections are
-// pipes.
+// example expects, and sends the example's answer. It is also the listener of its HTTP server, whose
+// connections are pipes.
 type scriptedVendor struct {
 	calls  []exampleCall
 	made   int

@@ -112,7 +112,7 @@ type errorTable struct {
 }
 
 // row is the meaning of an error. It matches an error that has one of the codes and one of the
-// statuses, if the expression when is true.
+// statuses, and for which the expression when is true.
 type row struct {
 	path     string   // of the row in the file
 	codes    []string // normalized; empty: any
@@ -146,10 +146,12 @@ func normalize(word string) string {
 // fileName matches the valid names of vendors.
 var fileName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,40}$`)
 
-// Allow reports whether a file may name a host that is private or reached by plain http.
+// Allow reports whether a file may name the host although the host is private, or although the file
+// uses plain http.
 type Allow func(host string) bool
 
-// Read reads a file. Its error joins all faults, each as FILE:LINE:COLUMN.
+// Read reads a file. Its error joins all faults, each as FILE:LINE:COLUMN. If the text is not YAML of
+// the permitted form, Read reports only that.
 func Read(file string, text []byte, allow Allow) (*Vendor, error) {
 	r := &reading{file: file}
 	document := r.document(text)

@@ -12,10 +12,10 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// guard checks a program before it is compiled. It refuses functions that an expression may not
-// use. It adds a check of size after each part that makes a value, and before each part whose cost
-// exceeds the length of its input. Counting the steps of a run would not be enough, since a single
-// step can double a text. With these checks, no step makes much more than its limit.
+// guard checks and changes a program before it is compiled. It refuses functions that an expression
+// may not use. After each part that makes a value, guard adds a check of the value's size. Before
+// each part that can cost many times the length of its input, guard adds a check of that input. A
+// limit of steps would not be enough, since a single step can double a text.
 type guard struct {
 	keys   []string        // of objects, in their order in the program
 	uses   map[string]bool // names of the variables used
@@ -23,32 +23,33 @@ type guard struct {
 	faults []string
 }
 
-// refused lists the functions that reach outside of an expression, and after them the functions
-// whose cost cannot be bounded.
+// refused lists the functions that reach outside of an expression, such as the clock. After them it
+// lists the functions whose cost cannot be bounded.
 var refused = []string{
 	"env", "$ENV", "input", "inputs", "debug", "stderr", "halt", "halt_error", "modulemeta", "builtins",
 	"now", "localtime", "strflocaltime",
 	"setpath", "getpath", "pick", "fromstream", "transpose", "INDEX", "JOIN", "jn", "yn",
 }
 
-// selectors lists the functions that return parts of their input, which may appear where jq
-// requires a path, or values without size. All other functions make values.
+// selectors lists the functions whose output needs no check. Some return parts of their input, and may
+// stand where jq requires a path. The others return nothing, or a value of small size such as a number.
+// After each function of jq that is not listed here, guard adds a check.
 var selectors = []string{
 	"select", "empty", "error", "first", "last", "limit", "skip", "nth", "recurse",
 	"arrays", "objects", "iterables", "booleans", "numbers", "strings", "nulls", "values", "scalars",
 	"not", "length", "type", "has", "any", "all", "startswith", "endswith", "isempty",
 }
 
-// regexpFuncs maps the functions that take a regular expression to whether they find all matches
-// without the flag g.
+// regexpFuncs lists the functions that take a regular expression. The value is true if the function
+// finds all matches even without the flag g.
 var regexpFuncs = map[string]bool{
 	"test": false, "match": false, "capture": false, "sub": false,
 	"scan": true, "splits": true, "split": true, "gsub": true,
 }
 
-// costs lists functions whose output can be many times as long as their input, with the number of
-// bytes that one input byte can become. It also lists functions whose time grows with the product
-// of two lengths.
+// costs lists functions whose output can be many times as long as their input. The value is the
+// number of bytes that one input byte can become. costs also lists functions whose time grows faster
+// than the length of their input.
 var costs = map[string]int{
 	"split": 64, "explode": 32, "fromjson": 64, "tonumber": 1,
 	"index": 32, "rindex": 32, "indices": 32, "contains": 1, "inside": 1,
@@ -288,20 +289,20 @@ func pipe(q *gojq.Query, into *gojq.Term) *gojq.Query {
 	return &gojq.Query{Left: q, Op: gojq.OpPipe, Right: &gojq.Query{Term: into}}
 }
 
-// inputCheck returns the check of a value that a costly part receives.
+// inputCheck returns the check of an input of a costly part.
 func inputCheck(limit, cost int) *gojq.Term {
 	return call("_takes", &gojq.Query{Term: call(budgetVariable)}, number(limit), number(cost))
 }
 
-// checkedTerm returns a term without its suffixes, after a check of its input.
+// checkedTerm returns a query that checks the input and then evaluates the term without its suffixes.
 func checkedTerm(t *gojq.Term, limit, cost int) *gojq.Query {
 	inner := *t
 	inner.SuffixList = nil
 	return pipe(&gojq.Query{Term: inputCheck(limit, cost)}, &inner)
 }
 
-// addSizeCheck adds the check of size after a term that makes a value from its parts, before its
-// suffixes.
+// addSizeCheck makes a term check the size of the value that it makes from its parts. The check comes
+// before the term's suffixes.
 func addSizeCheck(t *gojq.Term) { check(t, "_fits") }
 
 func check(t *gojq.Term, name string) {

@@ -21,10 +21,10 @@ import (
 const (
 	maxSource = 64 << 10 // of its text, in bytes
 	maxSteps  = 100_000
-	maxOutput = 1 << 20  // of a value and of all outputs, beyond the size of the input
-	maxMade   = 16 << 20 // of all values on the way, beyond four times the size of the input
+	maxOutput = 1 << 20  // of each value, and of all outputs together, in addition to the size of the input
+	maxMade   = 16 << 20 // of all values that are made, in addition to four times the size of the input
 	maxTime   = time.Second
-	maxText   = 16 << 10 // of the input of a function that makes many times its input, such as a search
+	maxText   = 16 << 10 // of the input of a costly function, such as a search
 	maxKey    = 4 << 10  // of a sort key
 	maxDigits = 1000     // of a number
 )
@@ -88,8 +88,8 @@ type programError struct{ cause error }
 // Error does not include the cause.
 func (*programError) Error() string { return "an expression of the file fails" }
 
-// run returns the outputs. Its error is errBounds if they are too many or too large or take too
-// long; any other error is a *programError.
+// run returns the outputs. Its error is errBounds if the run exceeds a limit; any other error is a
+// *programError.
 func (e *expression) run(input any, s scope) (outputs []any, err error) {
 	if e == nil {
 		return nil, nil
@@ -120,8 +120,8 @@ func (e *expression) run(input any, s scope) (outputs []any, err error) {
 	}
 }
 
-// budget is what a run may still use. It is the context of the run. gojq calls Done before each
-// step, and the checks in the program charge the budget for the values they see.
+// budget is what a run may still use. It is the context of the run, since gojq calls Done before each
+// step. The checks in the program charge the budget for the values that they see.
 type budget struct {
 	context.Context
 	steps int
@@ -147,9 +147,9 @@ func (b *budget) Done() <-chan struct{} {
 // Err returns why the context ended.
 func (b *budget) Err() error { return errBounds }
 
-// sizeCheck returns the check of a value's size. The check returns the value, or errBounds if it is
-// too large, and charges the budget. If whole is false, the program has put the value together from
-// parts that were charged before: then the check charges only the container of a list or object.
+// sizeCheck returns the check of a value's size. The check charges the budget and returns the value,
+// or returns errBounds if the value is too large. If whole is false, the program has made the value
+// from parts that were charged before. Then the check of a list or object charges only the container.
 func sizeCheck(whole bool) func(v any, args []any) any {
 	return func(v any, args []any) any {
 		b, _ := args[0].(*budget)
@@ -167,8 +167,8 @@ func sizeCheck(whole bool) func(v any, args []any) any {
 	}
 }
 
-// checkInput returns the value, or errBounds if it is larger than the limit. It charges the cost
-// for each byte.
+// checkInput charges the budget the cost for each byte of the value and returns the value. If the
+// value is larger than the limit, it returns errBounds.
 func checkInput(v any, args []any) any {
 	b, _ := args[0].(*budget)
 	limit, _ := args[1].(int)
@@ -184,8 +184,8 @@ func checkInput(v any, args []any) any {
 // oversize exceeds the size of any valid value.
 const oversize = 1 << 40
 
-// size estimates the bytes of a value. A number that is too long makes the size greater than
-// oversize.
+// size estimates the bytes of a value. If the value contains a JSON number that is too long, size
+// returns more than oversize.
 func size(v any) int { return sizeUpTo(v, 1<<50) }
 
 // sizeUpTo is size, but stops counting above the limit. Without that, it could count for a long time: a
@@ -215,7 +215,7 @@ func sizeUpTo(v any, limit int) int {
 	return n
 }
 
-// prelude defines the replacements of functions whose output or time has no limit.
+// prelude defines the replacements of functions and operators whose output or time has no limit.
 const prelude = `
 def _plain: if type == "string" then _fits($__run) else _takes($__run; 1048576; 6) end;
 def _string: _plain | tostring;
@@ -227,8 +227,8 @@ def _minus($r; $l): def list: if type == "array" then _takes($__run; 16384; 1) e
 def _over($r; $l): ($l | if type == "string" then _takes($__run; 16384; 64) else . end) / $r;
 .`
 
-// compile compiles an expression. It returns an error with the offset in the text at which the
-// error was found, or 0.
+// compile compiles an expression. If that fails, it returns the offset of the error in the text, or 0
+// if the offset is unknown.
 func compile(text string) (*expression, int, error) {
 	if len(text) > maxSource {
 		return nil, 0, fmt.Errorf("the expression is longer than %d bytes", maxSource)

@@ -37,8 +37,8 @@ func BuiltinText(name string) (string, error) {
 	return "", fmt.Errorf("no built-in file has the name %q; known: %s", name, strings.Join(names, ", "))
 }
 
-// Builtin returns the vendors whose files are part of the program. It panics if a file has a fault;
-// a test finds such a fault first.
+// Builtin returns the vendors whose files are part of the program. It panics if a file has a fault,
+// which a test would have found.
 func Builtin() []*Vendor {
 	list, err := readAll(vendors, "vendors", "", nil)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// members returns the members of its input that a program reads by name. It returns only members
-// that certainly belong to the program's input. Parts after a pipe or within a function may have
-// another input, so it skips them.
+// members returns the names of the members that a program certainly reads of its input. Parts after a
+// pipe or within a function may have another input, so members leaves them out.
 func members(q *gojq.Query) (names []string) {
 	r := memberCollector{func(name string) {
 		if !slices.Contains(names, name) {
@@ -20,7 +19,7 @@ func members(q *gojq.Query) (names []string) {
 	return names
 }
 
-// memberCollector visits the parts of a program whose input is that of the program.
+// memberCollector visits those parts of a program that have the same input as the whole program.
 type memberCollector struct{ add func(name string) }
 
 // enter reports whether walk should visit the contents of a part.

@@ -21,8 +21,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// maxFile bounds a file in bytes. maxDepth bounds its nesting, and the list and key marks in one
-// line.
+// maxFile bounds a file in bytes. maxDepth bounds its nesting, and the number of list and key marks
+// in one line.
 const (
 	maxFile  = 1 << 20
 	maxDepth = 64
@@ -127,7 +127,8 @@ type value struct {
 
 func (v value) isSet() bool { return v.node != nil && v.node.Type() != ast.NullType }
 
-// position returns the position of the value, or of its key if the value is no simple scalar.
+// position returns the position of the value. If the value is missing or is no scalar in one line, it
+// returns the position of the key, if there is one.
 func (v value) position() (line, column int) {
 	switch {
 	case v.node == nil && v.at == nil:
@@ -289,7 +290,8 @@ func (v value) duration() time.Duration {
 	return d
 }
 
-// word returns one of the words, or "".
+// word returns the text, and adds a fault if it is none of the words. It returns "" for a missing
+// value.
 func (v value) word(words ...string) string {
 	text := v.text()
 	if v.isSet() && !slices.Contains(words, text) {

@@ -45,8 +45,8 @@ func (v value) template() *template {
 // path.
 var errNoPath = errors.New("an expression in the path has no text")
 
-// render returns the path for an input. It escapes each output: after a question mark as a part of
-// the query, before it as segments of the path.
+// render returns the path for an input. It escapes each output: as segments of the path, or after a
+// question mark as a part of the query.
 func (t *template) render(input any, s scope) (string, error) {
 	path := t.texts[0]
 	for i, e := range t.holes {

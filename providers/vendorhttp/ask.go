@@ -15,9 +15,9 @@ type Reading struct {
 
 	// The fields below describe an error.
 	Meaning Meaning // from the adapter's table
-	// ForAllCalls is set if the meaning also holds for calls that make no job, for example because
-	// the vendor says that the job does not exist. If it is not set, an answer to such a call
-	// proves only problems of the account or of the call rate.
+	// ForAllCalls is set if the meaning also holds for calls that make no job, for example if the
+	// vendor says that the job does not exist. Without it, the answer to such a call proves only that
+	// the vendor refuses our credentials, that our account is empty, or that we call too often.
 	ForAllCalls bool
 	Code        string // the vendor's code, for the logs
 	RequestID   string // the id that the vendor's support asks for
@@ -36,11 +36,11 @@ func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Reading) 
 }
 
 // ErrorOf returns the error that an answer means for a call of this effect, or nil if the answer is
-// Done. An answer proves nothing if its status is 5xx, if it does not come from the vendor itself, or
-// if the adapter's table lacks its error. For a submission, the status of such an answer decides, see
-// RefusalKind. For other calls the error is KindTransient, so that the caller repeats them. For
-// example, if a proxy sends an error page with status 429, a submission fails with KindThrottled, and
-// a poll with KindTransient.
+// Done. An answer with status 5xx is never Done. An answer proves nothing if its status is 5xx, if it
+// does not come from the vendor itself, or if the adapter's table lacks its error. After such an
+// answer, a submission fails with the kind that RefusalKind has for the status. Any other call fails
+// with KindTransient, so that the caller repeats it. For example, if a proxy sends an error page with
+// status 429, a submission fails with KindThrottled, and a poll with KindTransient.
 func (c *Client) ErrorOf(effect Effect, a Answer, r Reading) error {
 	proves := r.FromVendor && a.Status < http.StatusInternalServerError
 	if proves && r.Done {

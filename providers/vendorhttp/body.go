@@ -43,8 +43,8 @@ func Streamed(contentType string, r io.Reader, length int64) Body {
 	return Body{kind: contentType, stream: r, length: length}
 }
 
-// attach sets the body of a request. For a streamed body it returns the reader that it has given to
-// the transport, otherwise nil. once says that the transport must not send the request again.
+// attach sets the body of a request. If the body is streamed, attach returns the reader that it gives
+// to the transport, and otherwise nil. once says that the transport must not send the request again.
 func (b Body) attach(req *http.Request, once bool) *outgoing {
 	if b.empty() {
 		return nil
@@ -65,7 +65,7 @@ func (b Body) attach(req *http.Request, once bool) *outgoing {
 }
 
 // outgoing gives a streamed body to the transport, and records whether the transport has read all
-// of it. After end it gives out nothing more, so that an incomplete request stays incomplete.
+// of it. After end, outgoing gives out nothing more, so an incomplete request stays incomplete.
 type outgoing struct {
 	r io.Reader
 

@@ -16,7 +16,7 @@ const (
 	// request for a token. Each failure is mediagate.KindTransient.
 	Reads Effect = iota + 1
 	// Submits marks a call that makes a job. It is sent once, through the gate, on its own
-	// connection. A failure is KindUnreached if the vendor cannot have a job of it, else
+	// connection. A failure is KindUnreached if the vendor cannot have made a job, else
 	// KindAmbiguous.
 	Submits
 	// Stops marks a call that ends a job. It is sent once, on its own connection. Each failure is
@@ -66,8 +66,8 @@ type Limits struct {
 	Bytes  int64         // of the answer's body
 }
 
-// The default limits. An adapter gives a submission the Submit time of its Operation as Total. The
-// head of the answer may take all of that time.
+// The default limits. For a submission, the adapter sets Total to the Submit time of its Operation,
+// and the head of the answer may take all of that time.
 const (
 	defaultBytes       = 1 << 20
 	defaultSubmitTotal = 30 * time.Second

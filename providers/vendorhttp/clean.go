@@ -18,8 +18,8 @@ import (
 // MaxText is the number of characters kept of a vendor's text.
 const MaxText = 300
 
-// clean replaces each text that it hides by mark, a single character, and at the end each mark by
-// hidden. So an address with a secret inside still matches as one address.
+// clean first replaces each text that it hides by mark, a single character. So an address with a
+// secret inside still matches as one address. At the end clean replaces each mark by hidden.
 const (
 	hidden = "[hidden]"
 	mark   = "\uE000"
@@ -47,7 +47,7 @@ func newCleaner(base string, secrets []mediagate.Secret) *cleaner {
 	c := &cleaner{}
 	for _, secret := range secrets {
 		s := secret.Reveal()
-		// A very short secret would blank out common words.
+		// To hide a very short secret would blank out common words.
 		if len(s) >= 4 {
 			c.secrets = append(c.secrets, s, url.QueryEscape(s))
 		}
@@ -110,7 +110,7 @@ func (c *cleaner) clean(text string) string {
 	for _, s := range c.secrets {
 		text = strings.ReplaceAll(text, s, mark)
 	}
-	// All of our own secrets are hidden by now, so this cut cannot halve one. The rest of the text
+	// All of our own secrets are hidden by now, so this cut cannot split one. The text after the cut
 	// is never shown, so the patterns do not need it.
 	if len(text) > 16*MaxText {
 		text = strings.ToValidUTF8(text[:16*MaxText], "")
@@ -133,8 +133,8 @@ func (c *cleaner) clean(text string) string {
 	return text
 }
 
-// hideNamed hides a value and keeps its name. A value that only a space separates from its name must
-// also look like a token, so that "token is invalid" stays.
+// hideNamed hides a value and keeps its name. If only a space is between them, hideNamed hides the
+// value only if it looks like a token, so "token is invalid" stays.
 func hideNamed(s string) string {
 	m := namedPattern.FindStringSubmatch(s)
 	if value := s[len(m[1])+len(m[2]):]; strings.TrimSpace(m[2]) == "" && !strings.ContainsAny(value, "0123456789_.") {
@@ -143,7 +143,8 @@ func hideNamed(s string) string {
 	return m[1] + m[2] + mark
 }
 
-// hideLong hides ids, keys and hashes. A long ordinary word has no digits and stays.
+// hideLong hides ids, keys and hashes. A word without digits stays if it is shorter than 40
+// characters.
 func hideLong(s string) string {
 	if strings.ContainsAny(s, "0123456789") || len(s) >= 40 {
 		return mark
@@ -162,8 +163,8 @@ func hideIP6(s string) string {
 	return s
 }
 
-// hideHost hides a dotted name that ends in a public top-level domain, or in one that is common
-// inside networks. "input.prompt" and "v2.6" stay.
+// hideHost hides a name that has a port, that ends in a public top-level domain, or that ends in a
+// domain that is common inside networks. "input.prompt" and "v2.6" stay.
 func hideHost(s string) string {
 	host, _, hasPort := strings.Cut(s, ":")
 	host = strings.ToLower(strings.TrimSuffix(host, "."))

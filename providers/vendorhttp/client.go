@@ -79,7 +79,7 @@ func New(cfg Config, opt Options) *Client {
 	return c
 }
 
-// transport returns a transport for HTTP/1.1 only. HTTP/2 would resend a request if it believes
+// transport returns a transport for HTTP/1.1 only. With HTTP/2, Go resends a request if it believes
 // that the server has not processed it.
 func (c *Client) transport() *http.Transport {
 	protocols := new(http.Protocols)
@@ -111,9 +111,9 @@ func (c *Client) onceClient(g *gate, secure bool) *http.Client {
 	return &http.Client{Transport: locationHider{t}, CheckRedirect: noRedirect}
 }
 
-// locationHider moves the Location header to locationHeader, to hide it from http.Client. The
-// client follows no redirect, but it would still convert the host to ASCII, which takes many
-// seconds for a very long host.
+// locationHider moves the Location header to locationHeader, to hide it from http.Client. Although
+// the client follows no redirect, it would convert the host to ASCII, which takes many seconds for
+// a very long host.
 type locationHider struct{ *http.Transport }
 
 // locationHeader is the header in which locationHider passes the Location on.
@@ -136,9 +136,8 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 // Close closes idle connections.
 func (c *Client) Close() { c.reads.CloseIdleConnections() }
 
-// Hide adds a secret that Clean hides from now on. It is for secrets that are not credentials of
-// the channel but were fetched with them, such as tokens. Hide remembers the latest maxFetched of
-// them.
+// Hide adds a secret that Clean hides from now on. It is for secrets that the adapter fetches with
+// the channel's credentials, such as tokens. Clean hides the latest maxFetched of them.
 func (c *Client) Hide(secret mediagate.Secret) {
 	c.hiding.Lock()
 	defer c.hiding.Unlock()
@@ -210,8 +209,8 @@ type Stream struct {
 }
 
 // Whole reads the rest of the stream and closes it. It returns an error if the rest is longer than
-// limit bytes. A call may permit a long stream because of the files in it; limit keeps an error
-// answer from taking as much memory.
+// limit bytes. The call itself may permit a much longer stream, because of the files in it. limit
+// keeps an error answer to such a call from taking that much memory.
 func (s *Stream) Whole(limit int64) (Answer, error) {
 	if b, ok := s.Body.(*streamBody); ok {
 		b.left = min(b.left, limit)
@@ -270,8 +269,7 @@ func (x *exchange) cause(err error) error {
 }
 
 // BeforeSubmission turns KindTransient into KindUnreached. It is for the error of a read that
-// precedes a submission, such as a token or an upload. Whatever happened to the read, nothing was
-// submitted.
+// precedes a submission, such as the request for a token or an upload: nothing was submitted then.
 func BeforeSubmission(err error) error {
 	e, ok := errors.AsType[*mediagate.Error](err)
 	if !ok || e.Kind != mediagate.KindTransient {

@@ -201,7 +201,7 @@ func (s *streamBody) Read(p []byte) (int, error) {
 // Close ends the call, even if the answer has not been read to its end.
 func (s *streamBody) Close() error {
 	s.x.shut()
-	defer s.x.end() // after the failure is recorded, which end reports
+	defer s.x.end() // end reports the failure, so the failure is recorded first
 	if err := s.body.Close(); err != nil {
 		return s.x.failure(fmt.Errorf("closing the answer: %w", err))
 	}

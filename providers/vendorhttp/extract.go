@@ -13,9 +13,10 @@ import (
 )
 
 // Extract reads a JSON document that holds files, without keeping the files in memory. It streams
-// each string member with the given name to take. In the returned document, the result of take
-// stands in place of the string. The result must not need escapes. The returned document has at
-// most limit bytes. Extract does not validate the document; the decoder does that later.
+// each string member with the given name to the function take. It returns the document with the
+// result of take in place of each such string. The result must contain no character that JSON
+// escapes. The returned document has at most limit bytes. Extract does not validate the document;
+// the decoder does that later.
 //
 // Extract returns the errors of r and of take unchanged. It returns io.ErrUnexpectedEOF if the
 // document ends within a string.
@@ -84,8 +85,8 @@ func (x *Extractor) Next() (io.Reader, error) {
 	}
 }
 
-// Replace sets the text that replaces the string last returned by Next. It must not need escapes.
-// The default is "".
+// Replace sets the text that replaces the string last returned by Next. The text must contain no
+// character that JSON escapes. The default is "".
 func (x *Extractor) Replace(replacement string) { x.replacement = replacement }
 
 // Document returns the document as read so far, without the extracted strings. It is complete after

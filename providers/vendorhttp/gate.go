@@ -19,9 +19,9 @@ var errLate = fmt.Errorf("%w: the time granted for the first byte has passed", m
 var errShut = errors.New("the call was given up before it was sent")
 
 // gate lets the first byte of a submission pass only before a deadline. It sits below the
-// transport, at the connection, and not in the body: the transport may flush the head of a request
-// before it reads the body. So a gate that never opened proves that not one byte of the request was
-// written.
+// transport, at the connection. The body would be the wrong place, since the transport may flush the
+// head of a request before it reads the body. So if the gate never opened, not one byte of the
+// request was written.
 type gate struct {
 	before time.Time // the deadline; zero: none
 	now    func() time.Time
@@ -34,8 +34,8 @@ type gate struct {
 // isLate reports whether the deadline has passed.
 func (g *gate) isLate() bool { return !g.before.IsZero() && !g.now().Before(g.before) }
 
-// pass checks the deadline at its first call. Later calls belong to a request that has already
-// begun, so they get the same result.
+// pass checks the deadline at its first call. Later calls belong to the same request and get the
+// same result.
 func (g *gate) pass() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,8 +50,8 @@ func (g *gate) pass() error {
 }
 
 // shut keeps a gate closed for good if it has not opened yet. It reports whether the gate had
-// opened, and the reason if not. After shut, a transport that returned an error but still holds the
-// request can no longer send it.
+// opened, and if not, why not. A transport may return an error and still hold the request: after
+// shut it can no longer begin to send it.
 func (g *gate) shut() (opened bool, refused error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

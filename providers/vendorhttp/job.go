@@ -9,8 +9,8 @@ import (
 // maxWord bounds a status word in logs and metrics, in characters.
 const maxWord = 32
 
-// State returns the state that the table has for a vendor's status word, and the word. A word that
-// the table lacks is JobUnknown, neither a success nor a failure.
+// State returns the state that the table has for a vendor's status word, and the word. If the table
+// lacks the word, the state is JobUnknown, neither a success nor a failure.
 func (c *Client) State(states map[string]mediagate.JobState, word Text) (mediagate.JobState, string) {
 	if state, known := states[string(word)]; known {
 		return state, string(word)
@@ -46,8 +46,8 @@ func (c *Client) CleanWord(text string) string {
 	return string(runes[:min(maxWord, len(runes))])
 }
 
-// FailureOf returns the failure of a job that an error of this meaning ended. An error that is not
-// about the request becomes a failure of the vendor, after which a retry may succeed.
+// FailureOf returns the failure of a job that ended with an error of this meaning. If the error is
+// not about the request, the vendor is at fault, and a retry may succeed.
 func FailureOf(m Meaning) mediagate.Failure {
 	switch m.Kind {
 	case mediagate.KindModerated:

@@ -29,8 +29,7 @@ type Options struct {
 
 	// Follow opens a file to which a vendor's download was redirected. It uses the guarded client
 	// and sends no credentials. redirects is the number of further redirects that it may follow.
-	// Its errors are those of providers.Opener, and KindInvalid for an address that may not be
-	// reached. nil: no redirect may leave the vendor's host.
+	// Its errors are those of providers.Opener. nil: no redirect may leave the vendor's host.
 	Follow func(ctx context.Context, link string, redirects int) (file io.ReadCloser, length int64, err error)
 
 	// Observe is called once for each call, when the head of the answer has arrived or the call has

@@ -15,14 +15,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// DecodeParams reads a job's request into the struct v. fields are the names that the adapter's
-// description lists for the operation; without any, all fields of v are permitted. Any other field
-// is refused by name, because the client would believe that it has an effect. Errors are of
-// KindInvalid.
+// DecodeParams reads a job's request into v. fields are the names that the adapter's description
+// lists for the operation; without any, all fields of v are permitted. If the request has another
+// field, the error names it: otherwise the client would believe that the field has an effect. Errors
+// are of KindInvalid.
 func DecodeParams(params json.RawMessage, v any, fields ...string) error {
 	if len(fields) > 0 {
 		var given map[string]json.RawMessage
-		if json.Unmarshal(params, &given) == nil { // on an error, the decoder below reports it
+		if json.Unmarshal(params, &given) == nil { // the decoder below reports an error
 			for _, name := range slices.Sorted(maps.Keys(given)) {
 				if !slices.Contains(fields, name) {
 					return unknownField(name)

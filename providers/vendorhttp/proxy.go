@@ -15,8 +15,8 @@ import (
 )
 
 // tunnel connects to the address through the proxy, by CONNECT. net/http can do so as well, but
-// then it hides when its TLS handshake with the vendor ends and the request begins. The gate needs
-// to know that.
+// would hide the moment at which its TLS handshake with the vendor ends and the request begins. The
+// gate needs that moment.
 func (c *Client) tunnel(ctx context.Context, network, address string) (net.Conn, error) {
 	proxy := c.opt.Proxy
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeouts.Dial+c.opt.Timeouts.TLS)
@@ -40,7 +40,7 @@ func (c *Client) tunnel(ctx context.Context, network, address string) (net.Conn,
 	return conn, nil
 }
 
-// connect asks a proxy to connect to the address. The proxy sends nothing after its answer until we
+// connect asks a proxy to connect to the address. After its answer the proxy sends nothing until we
 // write, so the buffered reader cannot swallow bytes of the vendor.
 func connect(conn io.ReadWriter, address string, user *url.Userinfo) error {
 	to := &url.URL{Opaque: address}

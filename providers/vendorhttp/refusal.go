@@ -101,9 +101,9 @@ var kindTexts = map[mediagate.Kind]string{
 	mediagate.KindTransient:   "the vendor could not answer",
 }
 
-// RefusalKind returns the kind of an error answer whose code the vendor's table lacks, by HTTP
-// status. Only a 4xx proves a refusal. Statuses about time or about the state of something that
-// exists, such as 408 and 409, do not prove one.
+// RefusalKind returns what the HTTP status alone says about a submission that got an error answer.
+// Only the statuses listed here prove a refusal. After all others, such as 408, 409 and 500, the
+// vendor may have a job.
 func RefusalKind(status int) mediagate.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
