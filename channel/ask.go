@@ -84,11 +84,14 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 			"task", rows[0].TaskID, "rows", len(rows), "error", err)
 	}
 	results := make([]mediagate.PollResult, 0, len(rows))
+	// When the last of the further calls may begin: the lease is claimLease, and the time that the
+	// budget needs.
+	latest := asked.Add(pollTimeout + p.lease() - claimLease)
 	for i, row := range rows {
 		switch {
 		// Each further call takes its share of the budget. If ctx ends first, the row is polled
-		// again later.
-		case spoiled && p.pace.limiter.Wait(ctx) != nil:
+		// again later. So is a row whose call might end after its claim.
+		case spoiled && (p.Now().After(latest) || p.pace.limiter.Wait(ctx) != nil):
 			results = append(results, p.pollAgain(row, asked))
 		case spoiled:
 			results = append(results, p.askAlone(ctx, row))

@@ -207,8 +207,8 @@ func (p *Poller) maxClaimed() int {
 // second and 20 rows a call, 40 rows are claimed at once. Their own calls take the budget 20 s, and
 // the lease is 65 s.
 //
-// The rows of a spoiled call are polled one after another. If the vendor answers these calls slowly,
-// the lease may end first. Then the rows are claimed again, and all answers but ends are dropped.
+// If the vendor answers the calls for the rows of a spoiled call slowly, ask polls only some of the
+// rows, so that their answers are stored before the lease ends: later all but ends would be dropped.
 func (p *Poller) lease() time.Duration {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimLease

@@ -34,6 +34,7 @@ type account struct {
 	back   time.Time            // the vendor does not answer before that time
 	waits  bool                 // jobs wait for modal parameters
 	spoil  func() error         // the result of asking for the job "spoilt"
+	slow   time.Duration        // how much longer than usual a call for one job takes
 	busy   string               // the vendor asks not to be polled for this job for a minute
 	room   int                  // how many copies there is room for
 	copies []string             // tasks whose ends came with room for a copy
@@ -205,7 +206,7 @@ func (s single) Submit(context.Context, mediagate.Job) (mediagate.Submission, er
 
 func (s single) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	s.called(ref)
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50*time.Millisecond + s.slow)
 	if s.away || time.Now().Before(s.back) {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
 	}
@@ -467,6 +468,17 @@ func TestPollerAsksInBatches(t *testing.T) {
 			}
 		})
 	}
+	inBubble(t, "one that a slow vendor lacks", func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: 15 * time.Second})
+		a.slow = 10 * time.Second
+		a.spoil = func() error { return mediagate.Errorf(mediagate.KindNotFound, "no such job") }
+		a.batches(20, func([]mediagate.JobRef) ([]providers.Answer, error) { return nil, a.spoil() })
+		a.accept(20, time.Hour)
+		a.poll(15 * time.Minute)
+		if row, err := a.Store.Attempt(t.Context(), spoilt, 1); err != nil || row.Trouble != mediagate.ParkJobLost {
+			t.Errorf("trouble %q, want that the job counts as lost (%v)", row.Trouble, err)
+		}
+	})
 	inBubble(t, "one that the adapter panics over when it is to choose", func(t *testing.T) {
 		a := newAccount(t, account)
 		a.batches(10, a.answers)
