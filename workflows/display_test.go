@@ -184,7 +184,9 @@ func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			seen := new(lists)
-			b.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{seen}})
+			b.env.SetWorkerOptions(worker.Options{
+				Interceptors: []interceptor.WorkerInterceptor{seen}, DeadlockDetectionTimeout: time.Minute,
+			})
 			b.ok(b.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(c.started...)))
 			c.script(b)
 			b.run()

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -64,6 +65,8 @@ func newEnv() *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
+	// On a busy machine a goroutine may get no processor for longer than the usual second.
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	env.SetStartTime(start)
 	env.SetTestTimeout(20 * time.Second)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: taskID, TaskQueue: workflows.QueueMain})
