@@ -49,7 +49,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 		r := counted.take()
 		last.Store(&r)
 		if r.Replaced > 0 {
-			a.Logger.InfoContext(ctx, "wakes worked off", "report", r)
+			a.Logger.InfoContext(ctx, "the wake scan replaced runs", "report", r)
 		}
 	}
 	// Deferred calls run in reverse: the chores get the signal to stop, they end, and the last report

@@ -115,10 +115,19 @@ func TestStorePictures(t *testing.T) {
 		kind    mediagate.Kind
 		message string
 	}{
-		"stored":             {},
-		"quota too small":    {shelf{refusal: mediagate.NotEnough("the key's quota is not enough", price, price-1)}, mediagate.KindPayment, "the key's quota is not enough: 0.50 is needed, 0.499999 is left"},
-		"the bucket is away": {shelf{fail: errors.New("secret detail")}, mediagate.KindUnavailable, "storing the media of a request"},
-		"the bucket refuses": {shelf{fail: mediagate.Invalid("", "the file is empty")}, mediagate.KindInvalid, "first_frame_image: the file is empty"},
+		"stored": {},
+		"quota too small": {
+			shelf{refusal: mediagate.NotEnough("the key's quota is not enough", price, price-1)},
+			mediagate.KindPayment, "the key's quota is not enough: 0.50 is needed, 0.499999 is left",
+		},
+		"the bucket is away": {
+			shelf{fail: errors.New("secret detail")},
+			mediagate.KindUnavailable, "storing the media of a request",
+		},
+		"the bucket refuses": {
+			shelf{fail: mediagate.Invalid("", "the file is empty")},
+			mediagate.KindInvalid, "first_frame_image: the file is empty",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +135,10 @@ func TestStorePictures(t *testing.T) {
 			store.files = map[string][]byte{}
 			s := serverWith(t, store)
 			ec := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), httptest.NewRecorder())
-			c := &call{Context: ec, server: t.Context(), route: route{time: time.Minute}, caller: &caller{key: mediagate.Key{ID: "key_1", AccountID: "acc_1"}}}
+			c := &call{
+				Context: ec, server: t.Context(), route: route{time: time.Minute},
+				caller: &caller{key: mediagate.Key{ID: "key_1", AccountID: "acc_1"}},
+			}
 			c.setTimeout(time.Minute)
 			defer c.cancelContext()
 			uploads := map[string]string{"first_frame_image": dataURI("image/png", first), "last_frame_image": dataURI("image/jpeg", noted(last))}

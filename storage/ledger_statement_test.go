@@ -61,7 +61,9 @@ func TestStatementFacts(t *testing.T) {
 			theirs := b.stated(mediagate.StatementFilter{AccountID: other.account, Limit: 10})
 			b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{AccountID: p.account, Limit: 10, After: theirs.Lines[0].ID})), mediagate.KindInvalid)
 			b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{AccountID: other.account, From: b.now().Add(time.Second), Limit: 10, After: theirs.Lines[0].ID})), mediagate.KindInvalid)
-			b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{AccountID: other.account, To: b.now().Add(-time.Second), Limit: 10, After: theirs.Lines[0].ID})), mediagate.KindInvalid)
+			b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{
+				AccountID: other.account, To: b.now().Add(-time.Second), Limit: 10, After: theirs.Lines[0].ID,
+			})), mediagate.KindInvalid)
 		},
 	})
 }

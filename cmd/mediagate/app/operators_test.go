@@ -190,7 +190,8 @@ func TestOperatorsAreReadAnew(t *testing.T) {
 		if diff := cmp.Diff(operators, got); diff != "" {
 			t.Errorf("in force (-want +got):\n%s", diff)
 		}
-		if err := g.operators.check(t.Context()); (err == nil) != (broken == "") || err != nil && !strings.Contains(err.Error(), broken) {
+		err := g.operators.check(t.Context())
+		if (err == nil) != (broken == "") || err != nil && !strings.Contains(err.Error(), broken) {
 			t.Errorf("%v, want %q", err, broken)
 		}
 	}
